@@ -1,0 +1,1 @@
+"""Coterie: a host for agent sessions that work together."""

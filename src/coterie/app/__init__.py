@@ -1,0 +1,1 @@
+"""One synchronous function per verb; each runs inside one transaction."""

@@ -1,0 +1,1 @@
+"""Composes a host from settings; the only place that knows all adapters."""

@@ -1,0 +1,1 @@
+"""The rules of the host: states, bounds and errors. Pure."""

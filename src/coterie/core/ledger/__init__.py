@@ -1,0 +1,1 @@
+"""Messages between sessions: states and moves."""

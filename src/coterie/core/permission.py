@@ -1,0 +1,62 @@
+"""Permission: an order of modes, the minimum along a path, and the decision for one tool call.
+
+Pure module. Rights only narrow on the way down a chain of messages (ADR 0239, ceilings).
+"""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Final
+
+
+class Mode(StrEnum):
+    """What a session may do without asking; weakest first."""
+
+    ASK = "ask"
+    ACCEPT_EDITS = "accept-edits"
+    AUTO = "auto"
+
+
+class StoredMode(StrEnum):
+    """What a session has stored: a mode, or the host's default at the time of use."""
+
+    INHERIT = "inherit"
+    ASK = "ask"
+    ACCEPT_EDITS = "accept-edits"
+    AUTO = "auto"
+
+
+class Risk(StrEnum):
+    """What a tool call can do to the world."""
+
+    LOW = "low"
+    """Reads, and messages within bounds that the host keeps anyway."""
+    EDIT = "edit"
+    """Changes files of the project."""
+    HIGH = "high"
+    """Runs programs, or reaches the network."""
+
+
+class Decision(StrEnum):
+    """What happens to one tool call."""
+
+    ALLOW = "allow"
+    ASK = "ask"
+
+
+_RANK: Final = {Mode.ASK: 0, Mode.ACCEPT_EDITS: 1, Mode.AUTO: 2}
+_FREE: Final = {Risk.LOW: Mode.ASK, Risk.EDIT: Mode.ACCEPT_EDITS, Risk.HIGH: Mode.AUTO}
+
+
+def resolve(stored: StoredMode, default: Mode) -> Mode:
+    """The mode that *stored* means now."""
+    return default if stored is StoredMode.INHERIT else Mode(stored.value)
+
+
+def least(modes: Iterable[Mode]) -> Mode:
+    """The weakest of *modes*, which are not empty."""
+    return min(modes, key=_RANK.__getitem__)
+
+
+def decide(mode: Mode, risk: Risk) -> Decision:
+    """Whether *mode* lets a call of *risk* run without a person."""
+    return Decision.ALLOW if _RANK[mode] >= _RANK[_FREE[risk]] else Decision.ASK

@@ -1,0 +1,46 @@
+"""Text: what counts as visible, and one way to cut.
+
+Pure module. Characters are code points everywhere; cutting never makes a lone surrogate because stored text has none.
+"""
+
+import re
+import unicodedata
+from typing import Final
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+def flaw_of(text: str) -> str | None:
+    """Name what makes *text* unfit to store (NUL, a lone surrogate), or None."""
+    if "\x00" in text:
+        return "the character U+0000"
+    if _SURROGATE.search(text):
+        return "a lone surrogate"
+    return None
+
+
+def mend(text: str) -> str:
+    """Return *text* with what `flaw_of` names replaced by U+FFFD: for text that the world produced, not a client."""
+    return _SURROGATE.sub("\ufffd", text).replace("\x00", "\ufffd")
+
+
+def is_blank(text: str) -> bool:
+    """Whether a reader would see nothing: only white space, control and zero-width characters."""
+    return not any(not char.isspace() and unicodedata.category(char) not in {"Cc", "Cf", "Zs"} for char in text)
+
+
+def cut(text: str, chars_max: int) -> tuple[str, bool]:
+    """Return the first *chars_max* code points, and whether anything was cut."""
+    return (text, False) if len(text) <= chars_max else (text[:chars_max], True)
+
+
+def head_and_tail(text: str, chars_max: int) -> tuple[str, bool]:
+    """Return *text* in at most *chars_max* code points, its start and end around a line that says what is missing."""
+    if len(text) <= chars_max:
+        return text, False
+    mark = f"\n… {len(text)} characters in all; the middle is left out …\n"
+    room = chars_max - len(mark)
+    if room < 2:  # noqa: PLR2004 - one character at each end
+        return text[:chars_max], True
+    tail = room // 3
+    return text[: room - tail] + mark + text[len(text) - tail :], True

@@ -1,0 +1,1 @@
+"""A turn: its life, its transcript and the agent loop as data."""

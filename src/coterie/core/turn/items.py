@@ -1,0 +1,93 @@
+"""The entries of a transcript.
+
+Pure module. An item says who speaks by its type, never by its text. `projection` of `core.turn.context` turns items into
+what a model is shown.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeAlias
+
+from coterie.core.ids import MessageId, SessionId
+
+
+class MessageKind(StrEnum):
+    """What a ledger message is for."""
+
+    TASK = "task"
+    MESSAGE = "message"
+    COMPLETION = "completion"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Which message of which session an item comes from (ADR 0239, provenance); written by the host only."""
+
+    message_id: MessageId
+    source_session_id: SessionId
+    source_title: str
+    target_session_id: SessionId
+    kind: MessageKind
+    reply_to_message_id: MessageId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PersonText:
+    """What a person wrote."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionText:
+    """What another session, or the host for it, wrote; shown to the model in a frame (`core.turn.frame`)."""
+
+    origin: Origin
+    content: str
+    nonce: str
+    """Made when the item is written and stored with it, so that the frame is byte-equal live and restored."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A model's wish to run a tool."""
+
+    id: str
+    name: str
+    arguments: str
+    """JSON text as the model wrote it; may be broken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one request, as the provider counted; None is unknown, which is not zero."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One settled answer of a model."""
+
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    thinking: str = ""
+    binding: str = ""
+    """Key of the binding that answered, with its api and base URL: only the same one may see *state* again."""
+    state: str | None = None
+    """The provider's opaque state (signatures, ids) as JSON text."""
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a tool answered to one call."""
+
+    call_id: str
+    name: str
+    text: str
+    error: bool = False
+
+
+Item: TypeAlias = PersonText | SessionText | Reply | ToolResult

@@ -1,0 +1,165 @@
+"""The agent loop as data: `advance(turn, outcome) -> (turn, effects)`.
+
+Pure module. A worker performs the effects through ports and comes back with the outcome; every rule of the loop stands
+here and is tested without a network.
+
+- A silent reply is asked again once, with an instruction for that one request; the second silence fails the turn
+  (ADR 0239, amendment D446).
+- The first settled reply to a completion that the ledger delivered may be silent.
+- Transient faults are retried at most three times, unless the vendor asks for more patience than a minute.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+
+from coterie.core.codes import Code
+from coterie.core.turn.items import Item, Reply, ToolCall, ToolResult
+from coterie.core.turn.silence import INSTRUCTION, is_silent
+
+BACKOFF_S: Final = (0.5, 1.0, 2.0)
+"""Waits before the retries of one request; the worker adds jitter."""
+PATIENCE_S: Final = 60.0
+"""A `Retry-After` above this fails at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopTurn:
+    """What the loop remembers of a running turn."""
+
+    requests_max: int
+    """Model requests that the turn may make (`model_requests_max`)."""
+    may_be_silent: bool = False
+    """The next settled reply may be silent: set only where the ledger says that the input is a completion."""
+    requests: int = 0
+    """Settled replies so far."""
+    faults: int = 0
+    """Transient faults of the request under way."""
+    silent_once: bool = False
+    """The last reply was silent, so the next one must not be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The worker has the turn and its context."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replied:
+    """The model settled a reply, with a finish reason."""
+
+    reply: Reply
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFailed:
+    """The request failed, or its stream ended without a finish reason."""
+
+    code: Code
+    message: str
+    transient: bool
+    """Whether asking again can help: connection, 408, 429, 5xx, a broken stream."""
+    retry_after_s: float | None = None
+    partial: str = ""
+    """Visible text that arrived before the fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsFinished:
+    """Every call of the last reply has its result."""
+
+    results: tuple[ToolResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CancelAsked:
+    """A fence was found: somebody who may has cancelled the turn."""
+
+
+Outcome: TypeAlias = Started | Replied | ModelFailed | ToolsFinished | CancelAsked
+
+
+@dataclass(frozen=True, slots=True)
+class AskModel:
+    """Send the context to the model, after a wait."""
+
+    instruction: str | None = None
+    """Added to the system instructions of this one request."""
+    after_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class AppendItems:
+    """Write items to the transcript."""
+
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunTools:
+    """Run the calls and collect their results."""
+
+    calls: tuple[ToolCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Settle the turn; *items* are written with it."""
+
+    code: Code | None = None
+    """Why it failed; None is completed."""
+    message: str = ""
+    items: tuple[Item, ...] = ()
+    cancelled: bool = False
+
+
+Effect: TypeAlias = AskModel | AppendItems | RunTools | Finish
+
+
+def advance(turn: LoopTurn, outcome: Outcome) -> tuple[LoopTurn, tuple[Effect, ...]]:
+    """Return the turn after *outcome*, and what to do next, in order."""
+    match outcome:
+        case Started():
+            return turn, (AskModel(),)
+        case Replied(reply):
+            return _settled(turn, reply)
+        case ModelFailed():
+            return _failed(turn, outcome)
+        case ToolsFinished(results):
+            return _ask_again(turn, AppendItems(results))
+        case CancelAsked():
+            return turn, (Finish(cancelled=True),)
+
+
+def _settled(turn: LoopTurn, reply: Reply) -> tuple[LoopTurn, tuple[Effect, ...]]:
+    excused = turn.may_be_silent
+    turn = replace(turn, requests=turn.requests + 1, faults=0, may_be_silent=False)
+    if is_silent(reply):
+        if excused:
+            return turn, (Finish(items=(reply,)),)
+        if turn.silent_once:
+            text = "The model answered twice with no visible text and no tool call."
+            return turn, (Finish(Code.EMPTY_MODEL_RESPONSE, text, (reply,)),)
+        return _ask_again(replace(turn, silent_once=True), AppendItems((reply,)), INSTRUCTION)
+    turn = replace(turn, silent_once=False)
+    if reply.calls:
+        return turn, (AppendItems((reply,)), RunTools(reply.calls))
+    return turn, (Finish(items=(reply,)),)
+
+
+def _ask_again(
+    turn: LoopTurn, append: AppendItems, instruction: str | None = None
+) -> tuple[LoopTurn, tuple[Effect, ...]]:
+    if turn.requests < turn.requests_max:
+        return turn, (append, AskModel(instruction))
+    text = f"The turn reached model_requests_max ({turn.requests_max}) without a final answer."
+    return turn, (Finish(Code.LIMIT_EXCEEDED, text, append.items),)
+
+
+def _failed(turn: LoopTurn, fault: ModelFailed) -> tuple[LoopTurn, tuple[Effect, ...]]:
+    impatient = fault.retry_after_s is not None and fault.retry_after_s > PATIENCE_S
+    if fault.transient and turn.faults < len(BACKOFF_S) and not impatient:
+        wait = max(BACKOFF_S[turn.faults], fault.retry_after_s or 0.0)
+        instruction = INSTRUCTION if turn.silent_once else None
+        return replace(turn, faults=turn.faults + 1), (AskModel(instruction, wait),)
+    kept = (Reply(fault.partial),) if fault.partial else ()
+    return turn, (Finish(fault.code, fault.message, kept),)

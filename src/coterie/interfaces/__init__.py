@@ -1,0 +1,1 @@
+"""The doors: each decodes, performs one operation, encodes."""

@@ -1,0 +1,1 @@
+"""The HTTP server: REST, events, and the gate before them."""

@@ -1,0 +1,1 @@
+"""The scripted model server: speaks the vendors' wire formats from a YAML script."""

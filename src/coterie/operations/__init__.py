@@ -1,0 +1,1 @@
+"""The catalogue of operations, `perform`, and the verbs that sleep."""

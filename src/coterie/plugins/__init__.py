@@ -1,0 +1,1 @@
+"""Plugins: hooks, the loader, and the plugins that ship with the host."""

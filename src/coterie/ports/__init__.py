@@ -1,0 +1,1 @@
+"""What the host needs of the world, as Protocols."""

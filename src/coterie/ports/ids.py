@@ -1,0 +1,17 @@
+"""Randomness, as the host needs it."""
+
+from typing import Protocol
+
+from coterie.core.ids import Prefix
+
+
+class IdSource(Protocol):
+    """Makes ids and nonces."""
+
+    def new(self, prefix: Prefix) -> str:
+        """A fresh id (`core.ids.make_id`)."""
+        ...
+
+    def nonce(self) -> str:
+        """16 hex digits that nobody can guess beforehand."""
+        ...

@@ -1,0 +1,51 @@
+"""A tool that a model may call."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from coterie.core.ids import MessageId, SessionId, TurnId
+from coterie.core.permission import Risk
+from coterie.ports.model_provider import ToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """One tool call of one running turn: the credential with which a tool or plugin acts for a session (ADR 0239).
+
+    The host makes it for the call and forgets it when the call ends; only the host's own copy counts.
+    """
+
+    id: str
+    session_id: SessionId
+    turn_id: TurnId
+    call_id: str
+    workspace: str | None
+    """Absolute path of the project folder that the session works in, if it has one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """What a tool answers."""
+
+    text: str
+    error: bool = False
+    shows: tuple[MessageId, ...] = ()
+    """Messages whose settled outcome the text shows: their queued completions join this turn."""
+
+
+class Tool(Protocol):
+    """One tool. Expected failures are outputs with `error`, so that the model can do better."""
+
+    @property
+    def spec(self) -> ToolSpec:
+        """Name, description and schema."""
+        ...
+
+    def risk(self, arguments: Mapping[str, object]) -> Risk:
+        """What this call can do."""
+        ...
+
+    async def run(self, invocation: Invocation, arguments: Mapping[str, object]) -> ToolOutput:
+        """Do it. *arguments* are a JSON object that the model wrote, not yet checked against the schema."""
+        ...

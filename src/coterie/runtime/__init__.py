@@ -1,0 +1,1 @@
+"""Runs turns: a supervisor starts workers, workers perform effects."""

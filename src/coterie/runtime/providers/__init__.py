@@ -1,0 +1,1 @@
+"""Adapters to the vendors of models."""

@@ -1,0 +1,1 @@
+"""SQLite: one writer thread, group commit, separate readers."""
