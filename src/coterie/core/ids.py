@@ -32,3 +32,8 @@ def make_id(prefix: Prefix, now_ms: int, randomness: int) -> str:
     low, high = randomness & ((1 << 62) - 1), (randomness >> 62) & 0xFFF
     value = (now_ms & ((1 << 48) - 1)) << 80 | 0x7 << 76 | high << 64 | 0b10 << 62 | low
     return f"{prefix}_{value:032x}"
+
+
+def nonce_of(fresh: str) -> str:
+    """The last 16 hex digits of a fresh id: 62 random bits, for a frame that nobody can guess."""
+    return fresh[-16:]

@@ -5,6 +5,8 @@ Pure module. Characters are code points everywhere; cutting never makes a lone s
 
 import re
 import unicodedata
+from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Final
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -44,3 +46,9 @@ def head_and_tail(text: str, chars_max: int) -> tuple[str, bool]:
         return text[:chars_max], True
     tail = room // 3
     return text[: room - tail] + mark + text[len(text) - tail :], True
+
+
+def nearest(text: str, names: Sequence[str], limit: int) -> tuple[str, ...]:
+    """Return at most *limit* of *names* that a person who wrote *text* could have meant, best first."""
+    folded = {name.casefold(): name for name in names}
+    return tuple(folded[name] for name in get_close_matches(text.casefold(), list(folded), n=limit, cutoff=0.55))

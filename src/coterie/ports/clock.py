@@ -10,6 +10,10 @@ class Clock(Protocol):
         """Epoch milliseconds. May step back; the ledger does not (`Tx.now_ms`)."""
         ...
 
+    def monotonic(self) -> float:
+        """Seconds that never step: for measuring how long something took."""
+        ...
+
     async def sleep(self, seconds: float) -> None:
         """Return after *seconds*."""
         ...

@@ -6,12 +6,8 @@ from coterie.core.ids import Prefix
 
 
 class IdSource(Protocol):
-    """Makes ids and nonces."""
+    """Makes ids."""
 
     def new(self, prefix: Prefix) -> str:
         """A fresh id (`core.ids.make_id`)."""
-        ...
-
-    def nonce(self) -> str:
-        """16 hex digits that nobody can guess beforehand."""
         ...

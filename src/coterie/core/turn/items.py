@@ -1,22 +1,13 @@
 """The entries of a transcript.
 
-Pure module. An item says who speaks by its type, never by its text. `projection` of `core.turn.context` turns items into
-what a model is shown.
+Pure module. An item says who speaks by its type, never by its text; `core.turn.context` turns items into what a model
+is shown.
 """
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import TypeAlias
 
 from coterie.core.ids import MessageId, SessionId
-
-
-class MessageKind(StrEnum):
-    """What a ledger message is for."""
-
-    TASK = "task"
-    MESSAGE = "message"
-    COMPLETION = "completion"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +18,8 @@ class Origin:
     source_session_id: SessionId
     source_title: str
     target_session_id: SessionId
-    kind: MessageKind
+    kind: str
+    """`task`, `message` or `completion`."""
     reply_to_message_id: MessageId | None = None
 
 

@@ -1,0 +1,114 @@
+"""`collaboration.cancel`: fence first, then everything below, in one transaction."""
+
+import json
+from dataclasses import dataclass, field
+
+from coterie.app import find
+from coterie.app.complete import complete, complete_into
+from coterie.app.idempotency import Key, once
+from coterie.app.step import Step
+from coterie.core.errors import PermissionDeniedError
+from coterie.core.ids import MessageId, NewId, SessionId, TurnId
+from coterie.core.ledger.message import Message
+from coterie.core.ledger.states import InputRemoved, MessageCancelled, MessageState
+from coterie.core.turn.turn import Turn
+from coterie.ports.store import AuditRow, Tx
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """What to stop in one session."""
+
+    session_id: SessionId
+    """The session that works, or would."""
+    message_id: MessageId | None
+    """One message; None is all that may be cancelled."""
+    by: SessionId | None
+    """The session that asks: it may stop what it has sent. None is a person, who may stop anything."""
+    cascade: bool
+    """Stop also what the stopped turns have sent."""
+    key: Key | None = None
+
+
+@dataclass(slots=True)
+class Cancelled:
+    """What was stopped."""
+
+    message_ids: list[MessageId] = field(default_factory=list[MessageId])
+    turn_ids: list[TurnId] = field(default_factory=list[TurnId])
+
+
+def cancel(tx: Tx, command: Cancel, now: int, new_id: NewId) -> Cancelled:
+    """Stop queued messages at once, and fence the turns of running ones; sessions and history stay.
+
+    Raises:
+        NotFoundError: The session or the message is not there.
+        PermissionDeniedError: The message was sent by another session than the one that asks.
+    """
+    before = once(tx, command.key, "")
+    if before is not None:
+        message_ids, turn_ids = json.loads(before)
+        return Cancelled(message_ids, turn_ids)
+    find.session(tx, command.session_id)
+    stopped, step = Cancelled(), Step(tx, now, new_id)
+    if command.by is None:
+        tx.journal.audit(AuditRow("person", "cancel", command.session_id, command.message_id or ""), now)
+    for message in _named(tx, command):
+        _stop(step, message, None, stopped, cascade=command.cascade)
+    if command.by is None and command.message_id is None:
+        turn = tx.turns.running(command.session_id)
+        if turn is not None and turn.id not in stopped.turn_ids:
+            _fence(step, turn, stopped, cascade=command.cascade)
+    if command.key is not None:
+        tx.journal.set_ref(command.key.scope, command.key.key, json.dumps([stopped.message_ids, stopped.turn_ids]))
+    return stopped
+
+
+def _named(tx: Tx, command: Cancel) -> tuple[Message, ...]:
+    if command.message_id is None:
+        return tx.messages.open_between(command.session_id, command.by)
+    message = find.message(tx, command.message_id, None)
+    if message.target_session_id != command.session_id or command.by not in (None, message.source_session_id):
+        raise PermissionDeniedError(f"Message {message.id} is not one that you sent to {command.session_id}.")
+    return (message,)
+
+
+def _stop(step: Step, message: Message, parent: Turn | None, stopped: Cancelled, *, cascade: bool) -> None:
+    tx = step.tx
+    if message.state is MessageState.QUEUED:
+        if not tx.inputs.remove_message(message.id):
+            return
+        settled = tx.messages.move(message.id, InputRemoved, None, step.now)
+        assert settled is not None, "a message with an input is queued (I3)"
+        _tell(step, settled, parent, stopped)
+    elif message.state is MessageState.RUNNING and message.turn_id is not None:
+        turn = tx.turns.get(message.turn_id)
+        # An absorbed message has joined a turn that runs something else, which goes on.
+        if turn is None or turn.message_id != message.id:
+            return
+        settled = tx.messages.move(message.id, MessageCancelled, None, step.now)
+        assert settled is not None, "the message was read in this transaction"
+        _fence(step, turn, stopped, cascade=cascade)
+        _tell(step, settled, parent, stopped)
+
+
+def _tell(step: Step, settled: Message, parent: Turn | None, stopped: Cancelled) -> None:
+    stopped.message_ids.append(settled.id)
+    step.tx.changed(settled.source_session_id, "message", settled.id)
+    step.tx.changed(settled.target_session_id, "message", settled.id)
+    if parent is None:
+        complete(step, settled, slot=False)
+    else:
+        complete_into(step, settled, parent)
+
+
+def _fence(step: Step, turn: Turn, stopped: Cancelled, *, cascade: bool) -> None:
+    tx = step.tx
+    if turn.fenced or not tx.turns.fence(turn.id):
+        return
+    stopped.turn_ids.append(turn.id)
+    tx.changed(turn.session_id, "turn", turn.id)
+    tx.wake(turn.id)
+    if cascade:
+        for message in tx.messages.sent_open(turn.id):
+            _stop(step, message, turn, stopped, cascade=True)

@@ -1,0 +1,39 @@
+"""Starts the next waiting input in a free slot."""
+
+from coterie.app.bind import bind
+from coterie.app.step import Step
+from coterie.core.admission import head
+from coterie.core.ids import NewId, SessionId
+from coterie.core.ledger.states import MessageBound
+from coterie.core.turn.turn import Turn
+from coterie.ports.store import Tx
+
+
+def claim_session(step: Step, session_id: SessionId) -> Turn | None:
+    """Start the head of one session's queue, if it is free and has one."""
+    tx = step.tx
+    session = tx.sessions.lock([session_id]).get(session_id)
+    if session is None or session.held is not None:
+        return None
+    prompt, first_message = tx.inputs.heads(session_id)
+    waiting = head(prompt, first_message, session.streak)
+    if waiting is None:
+        return None
+    message = tx.messages.get(waiting.message_id) if waiting.message_id else None
+    turn = bind(step, session, waiting, message)
+    if turn is None:
+        return None
+    tx.inputs.remove(waiting.id)
+    if message is not None:
+        moved = tx.messages.move(message.id, MessageBound, turn.id, step.now)
+        assert moved is not None, "a message with an input is queued (I3)"
+        tx.changed(message.source_session_id, "message", message.id)
+        tx.changed(session_id, "message", message.id)
+    return turn
+
+
+def claim_turn(tx: Tx, command: None, now: int, new_id: NewId) -> Turn | None:
+    """Start the input that has waited longest for a slot; None if nothing waits for one."""
+    del command
+    session_id = tx.sessions.ready(None)
+    return claim_session(Step(tx, now, new_id), session_id) if session_id else None

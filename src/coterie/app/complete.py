@@ -1,0 +1,53 @@
+"""Tells the sender of a message what became of it: exactly one completion, in the settling transaction (I7, I8)."""
+
+from dataclasses import replace
+
+from coterie.app.deliver import deliver
+from coterie.app.step import Step
+from coterie.core.chain import hops_of_completion
+from coterie.core.ids import MessageId
+from coterie.core.ledger.message import Kind, Message, completion_content
+from coterie.core.ledger.states import MessageState
+from coterie.core.turn.turn import Joined, Turn
+
+
+def completion_for(step: Step, message: Message) -> Message:
+    """The completion of *message*, which has settled: it carries the chain and the ceiling of what it answers (I11)."""
+    return Message(
+        MessageId(step.new_id("msg")),
+        message.chain_id,
+        message.target_session_id,
+        message.target_title,
+        target_session_id=message.source_session_id,
+        target_title=message.source_title,
+        kind=Kind.COMPLETION,
+        content=completion_content(message),
+        state=MessageState.QUEUED,
+        notify=False,
+        hops=hops_of_completion(message.hops),
+        ceiling=message.ceiling,
+        created_at=step.now,
+        updated_at=step.now,
+        source_turn_id=message.turn_id,
+        reply_to=message.id,
+    )
+
+
+def complete(step: Step, message: Message, *, slot: bool) -> Turn | None:
+    """Write the completion that *message* asked for, if it did; return the turn that it started, if it did."""
+    target = step.tx.sessions.get(message.source_session_id) if message.notify else None
+    if target is None:
+        return None
+    completion = completion_for(step, message)
+    places = step.tx.inputs.places(target.id)
+    return deliver(step, target, completion, places=places, slot=slot)
+
+
+def complete_into(step: Step, message: Message, turn: Turn) -> None:
+    """Write the completion of a message that was cancelled with the turn that sent it: it joins that turn, fenced."""
+    if not message.notify:
+        return
+    completion = completion_for(step, message)
+    step.tx.messages.add(replace(completion, state=MessageState.RUNNING, turn_id=turn.id))
+    step.tx.turns.join(turn.id, completion.id, Joined.ABSORBED)
+    step.tx.changed(turn.session_id, "message", completion.id)

@@ -1,0 +1,119 @@
+"""Ends a turn: its outcome, its messages, their completions and the next claim in one transaction (I5, I6, I7)."""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from coterie.app.claim_turn import claim_session
+from coterie.app.complete import complete
+from coterie.app.step import Step
+from coterie.core.codes import Code
+from coterie.core.ids import NewId, TurnId
+from coterie.core.ledger.states import MessageCancelled, MessageCompleted, MessageFailed, MessageInterrupted
+from coterie.core.session.session import Held
+from coterie.core.text import cut
+from coterie.core.turn.items import Item, Reply
+from coterie.core.turn.states import TURN_TABLE, HostDied, TurnCancelled, TurnCompleted, TurnFailed, TurnState
+from coterie.core.turn.turn import Turn
+from coterie.ports.store import Tx
+
+MESSAGE_EVENT: Final[dict[type, type]] = {
+    TurnCompleted: MessageCompleted,
+    TurnFailed: MessageFailed,
+    TurnCancelled: MessageCancelled,
+    HostDied: MessageInterrupted,
+}
+"""A message's outcome is its turn's outcome (I6)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettleTurn:
+    """What a worker reports at the end of a turn that it runs."""
+
+    turn_id: TurnId
+    items: tuple[Item, ...] = ()
+    """Written with the outcome."""
+    cancelled: bool = False
+    code: Code | None = None
+    """Why it failed; None is completed."""
+    message: str = ""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    slot: bool = True
+    """The worker's slot may go on to another turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What came of it."""
+
+    state: TurnState | None
+    """None: the turn is no longer this host's, so the report changed nothing."""
+    next: Turn | None = None
+    """The turn that has the slot now."""
+
+
+def settle_turn(tx: Tx, command: SettleTurn, now: int, new_id: NewId) -> Settled:
+    """Settle a running turn of this host's epoch; a fenced one settles as cancelled whatever is reported."""
+    turn = tx.turns.get(command.turn_id)
+    if turn is None or turn.state is not TurnState.RUNNING or (turn.host_id, turn.epoch) != (tx.host.id, tx.host.epoch):
+        return Settled(None)
+    if turn.fenced or command.cancelled:
+        event: type = TurnCancelled
+    else:
+        event = TurnCompleted if command.code is None else TurnFailed
+    if command.items:
+        tx.items.append(turn.session_id, turn.id, command.items, now)
+    turn = _with_outcome(turn, command, event, tx.host.limits.result_chars_max)
+    return end_turn(Step(tx, now, new_id), turn, event, slot=command.slot)
+
+
+def end_turn(step: Step, turn: Turn, event: type, *, slot: bool, hold: Held | None = None) -> Settled:
+    """Move *turn*, which carries its outcome, by *event*, with all that follows from it.
+
+    Args:
+        step: The transaction.
+        turn: With result, error and usage filled in.
+        event: The move.
+        slot: A slot is free for whatever may start next.
+        hold: Hold every session whose queue gets something from this: after a restart nothing begins by itself (I9).
+    """
+    tx = step.tx
+    if not tx.turns.settle(replace(turn, ended_at=step.now), event):
+        return Settled(None)
+    tx.changed(turn.session_id, "turn", turn.id)
+    tx.wake(turn.id)
+    waiting = tx.sessions.ready(turn.session_id) if slot else None
+    started: Turn | None = None
+    for message in tx.messages.settle_turn(turn, MESSAGE_EVENT[event], step.now):
+        if hold is not None and message.notify:
+            tx.sessions.set_held(message.source_session_id, hold)
+        may_start = slot and waiting is None and started is None
+        started = complete(step, message, slot=may_start) or started
+        tx.changed(message.source_session_id, "message", message.id)
+        tx.changed(message.target_session_id, "message", message.id)
+    if slot and started is None:
+        started = claim_session(step, waiting or turn.session_id)
+    return Settled(TURN_TABLE.target(event), started)
+
+
+def _with_outcome(turn: Turn, command: SettleTurn, event: type, result_chars_max: int) -> Turn:
+    result, truncated = None, False
+    if event is TurnCompleted:
+        text = next((item.text for item in reversed(command.items) if isinstance(item, Reply)), "")
+        result, truncated = cut(text, result_chars_max)
+    return replace(
+        turn,
+        result=result,
+        truncated=truncated,
+        error_code=command.code.value if command.code and event is TurnFailed else None,
+        error=command.message if event is TurnFailed else None,
+        input_tokens=command.input_tokens,
+        output_tokens=command.output_tokens,
+    )
+
+
+def interrupt_turn(step: Step, turn: Turn) -> Settled:
+    """End a turn that an earlier epoch of this host was running; what it had produced is kept (I9)."""
+    message = "The host stopped while this turn ran; nothing of it is repeated."
+    turn = replace(turn, error_code=Code.INTERRUPTED.value, error=message)
+    return end_turn(step, turn, HostDied, slot=False, hold=Held.RESTART)

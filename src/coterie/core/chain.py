@@ -1,0 +1,59 @@
+"""Bounds on what one human input may set in motion.
+
+Pure module. The bound is on the whole chain, so two sessions that answer each other stop as surely as a long line does.
+"""
+
+from dataclasses import dataclass
+
+from coterie.core.codes import Code
+from coterie.core.ids import ChainId
+from coterie.core.refusal import Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """All messages that descend from one human input."""
+
+    id: ChainId
+    messages: int
+    """Messages so far; completions are not counted."""
+    sessions: int
+    """Sessions spawned so far."""
+    created_at: int
+
+
+def hops_of_prompt(hops_max: int) -> int:
+    """The hops of a turn that a person started, so that its sends carry *hops_max*."""
+    return hops_max + 1
+
+
+def hops_of_send(inherited: int, hops_max: int) -> int | Refusal:
+    """The hops of a message that a turn with *inherited* hops sends."""
+    if inherited - 1 >= 1:
+        return inherited - 1
+    text = (
+        f"This chain of messages has reached its depth: hops_max is {hops_max}. "
+        "Answer with what you have; a person's prompt starts a new chain."
+    )
+    return Refusal(Code.LIMIT_EXCEEDED, text, limit="hops_max", value=hops_max)
+
+
+def hops_of_completion(original: int) -> int:
+    """The hops of the completion of a message with *original* hops; a completion is never refused."""
+    return max(0, original - 1)
+
+
+def admit_message(chain: Chain, messages_max: int) -> Refusal | None:
+    """Why *chain* may not have one message more."""
+    if chain.messages < messages_max:
+        return None
+    text = f"This chain has its {messages_max} messages (chain_messages_max). A person's prompt starts a new chain."
+    return Refusal(Code.LIMIT_EXCEEDED, text, limit="chain_messages_max", value=messages_max)
+
+
+def admit_session(chain: Chain, sessions_max: int) -> Refusal | None:
+    """Why *chain* may not spawn one session more."""
+    if chain.sessions < sessions_max:
+        return None
+    text = f"This chain has spawned its {sessions_max} sessions (chain_sessions_max). Use one that is there."
+    return Refusal(Code.LIMIT_EXCEEDED, text, limit="chain_sessions_max", value=sessions_max)

@@ -1,0 +1,78 @@
+"""A message between two sessions, and what the host tells its sender when it has settled.
+
+Pure module.
+"""
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from coterie.core.ids import ChainId, MessageId, SessionId, TurnId
+from coterie.core.ledger.states import MessageState
+from coterie.core.text import head_and_tail
+
+EXCERPT_CHARS_MAX: Final = 2000
+"""Code points of the result that a completion quotes; `collaboration.result` has the rest."""
+
+
+class Kind(StrEnum):
+    """What a message is for."""
+
+    TASK = "task"
+    MESSAGE = "message"
+    COMPLETION = "completion"
+
+
+class Via(StrEnum):
+    """Who spoke for the source session, where it was not its own turn."""
+
+    PERSON = "person"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One entry of the ledger (ADR 0239). Titles are those of the time of sending."""
+
+    id: MessageId
+    chain_id: ChainId
+    source_session_id: SessionId
+    source_title: str
+    target_session_id: SessionId
+    target_title: str
+    kind: Kind
+    content: str
+    state: MessageState
+    notify: bool
+    """Whether its settling writes a completion to the source."""
+    hops: int
+    """What remains of the chain's depth behind this message."""
+    ceiling: str
+    """Highest permission that the message may cause to be used."""
+    created_at: int
+    """Epoch milliseconds."""
+    updated_at: int
+    turn_id: TurnId | None = None
+    """The turn that runs it."""
+    source_turn_id: TurnId | None = None
+    """The turn that sent it; None when a person did."""
+    via: Via | None = None
+    reply_to: MessageId | None = None
+    result: str | None = None
+    truncated: bool = False
+    error: str | None = None
+
+
+def completion_content(message: Message) -> str:
+    """The JSON text that tells the sender what became of *message*, which has settled."""
+    excerpt, shortened = head_and_tail(message.result or "", EXCERPT_CHARS_MAX)
+    body: dict[str, object] = {
+        "workerSessionId": message.target_session_id,
+        "messageId": message.id,
+        "turnId": message.turn_id,
+        "status": message.state.value,
+        "result": excerpt or None,
+        "truncated": shortened or message.truncated or None,
+        "error": message.error,
+    }
+    return json.dumps({key: value for key, value in body.items() if value is not None}, ensure_ascii=False)

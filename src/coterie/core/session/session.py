@@ -1,0 +1,55 @@
+"""A durable conversation.
+
+Pure module.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from coterie.core.ids import SessionId
+from coterie.core.permission import StoredMode
+from coterie.core.text import cut
+
+TITLE_CHARS_MAX: Final = 80
+
+
+class Held(StrEnum):
+    """Why a session's queue does not move."""
+
+    RESTART = "restart"
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A session as the ledger has it; its id is its only address."""
+
+    id: SessionId
+    title: str
+    project_path: str | None
+    model: str | None
+    """Key of its binding; None is the host's default at the time of use."""
+    permission_mode: StoredMode
+    held: Held | None
+    streak: int
+    """Human turns in a row."""
+    ready: int | None
+    """Sequence number of the input that waits for a slot, if one may start now."""
+    revision: int
+    created_at: int
+    updated_at: int
+    created_by: SessionId | None = None
+    """The session that spawned it; that makes it a worker."""
+
+
+def title_from(text: str) -> str:
+    """A title made of the first line of *text*."""
+    lines = text.strip().splitlines()
+    return cut(lines[0].strip() if lines else "Untitled", TITLE_CHARS_MAX)[0]
+
+
+def status_of(*, running: bool, waiting: bool, newest: str | None) -> str:
+    """What a session does: `running`, `queued`, else the state of its newest turn, else `idle`."""
+    if running:
+        return "running"
+    return "queued" if waiting else newest or "idle"

@@ -1,0 +1,101 @@
+"""One performance of one operation: the caller, the host's parts, and the way a verb binds a turn."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from coterie.app.idempotency import Key
+from coterie.app.send_message import Sender
+from coterie.core.errors import InvalidArgumentError, ModelNotConfiguredError, PermissionDeniedError, RefusedError
+from coterie.core.ids import SessionId, TurnId
+from coterie.core.limits import Limits
+from coterie.core.model_ref import Binding, resolve
+from coterie.core.refusal import Refusal
+from coterie.operations.caller import Agent, Caller
+from coterie.operations.invocations import Invocations
+from coterie.ports.clock import Clock
+from coterie.ports.feed import Feed
+from coterie.ports.slots import Slots
+from coterie.ports.store import C, R, Store, UseCase
+
+
+@dataclass(frozen=True, slots=True)
+class HostParts:
+    """What operations stand on."""
+
+    store: Store
+    feed: Feed
+    clock: Clock
+    slots: Slots
+    invocations: Invocations
+    models: Sequence[Binding]
+    limits: Limits
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One call."""
+
+    host: HostParts
+    caller: Caller
+    key: Key | None
+
+    @property
+    def reader(self) -> SessionId | None:
+        """The session whose messages may be read; None reads as a person."""
+        return self.caller.session_id
+
+    def sender(self, as_session_id: str | None) -> Sender:
+        """Who sends.
+
+        Raises:
+            PermissionDeniedError: An agent tried to name the sender (I10).
+            InvalidArgumentError: A person named none.
+        """
+        if isinstance(self.caller, Agent):
+            if as_session_id is not None:
+                raise PermissionDeniedError("An agent speaks for its own session only; leave asSessionId out.")
+            return Sender(self.caller.invocation.session_id, self.caller.invocation.turn_id)
+        if as_session_id is None:
+            raise InvalidArgumentError("asSessionId is missing: name the session that you speak for.")
+        return Sender(SessionId(as_session_id), None)
+
+    def model_key(self, name: str | None) -> str | None:
+        """The key of the model that *name* means; None stays the default.
+
+        Raises:
+            ModelNotConfiguredError: There is no model at all.
+            RefusedError: It names none, or several.
+        """
+        if name is None or not name.strip():
+            return None
+        if not self.host.models:
+            raise ModelNotConfiguredError("No model is configured; `coterie up` tells the ways.")
+        found = resolve(self.host.models, name)
+        if isinstance(found, Refusal):
+            raise RefusedError(found)
+        return found.key
+
+    async def bind(
+        self, use_case: UseCase[C, R], command: Callable[[bool], C], bound: Callable[[R], TurnId | None]
+    ) -> R:
+        """Run a use case that may start a turn: reserve a slot for it, then hand it over or give it back.
+
+        Args:
+            use_case: What to run.
+            command: Makes its command, told whether there is a slot.
+            bound: The turn that the result has started, if any.
+        """
+        slots = self.host.slots
+        slot = slots.reserve()
+        turn_id: TurnId | None = None
+        try:
+            result = await self.host.store.run(use_case, command(slot))
+            turn_id = bound(result)
+            return result
+        finally:
+            # A call that was cancelled may have bound a turn all the same: the supervisor's audit finds it.
+            if slot and turn_id is not None:
+                slots.hand_over(turn_id)
+            elif slot:
+                slots.give_back()

@@ -1,0 +1,144 @@
+"""The parameters of every operation, as doors decode them.
+
+Names are camelCase on the wire. Unknown names are refused.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from coterie.core.permission import StoredMode
+
+
+class Params(BaseModel):
+    """Base: camelCase, nothing unknown, no guessing of types."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        validate_by_name=False,
+        validate_by_alias=True,
+        extra="forbid",
+        strict=True,
+        frozen=True,
+    )
+
+
+class NoParams(Params):
+    """Nothing."""
+
+
+class Keyed(Params):
+    """What every mutating operation takes."""
+
+    idempotency_key: Annotated[str | None, Field(min_length=1)] = None
+    """A repeated request with the same key returns the first result and does nothing."""
+
+
+class SessionCreate(Keyed):
+    """A new session."""
+
+    title: str | None = None
+    project_path: str | None = None
+    """Absolute path of a folder that exists."""
+    model: str | None = None
+    """Key, alias or id of a configured model; the default model if absent."""
+    permission_mode: Annotated[StoredMode, Field(strict=False)] = StoredMode.INHERIT
+    mode: Literal["agent"] = "agent"
+
+
+class SessionRef(Params):
+    """One session."""
+
+    session_id: str
+
+
+class SessionList(Params):
+    """A page of sessions, most recently updated first."""
+
+    cursor: str | None = None
+    limit: Annotated[int, Field(ge=1, le=100)] = 50
+
+
+class SessionItems(Params):
+    """A page of a transcript."""
+
+    session_id: str
+    after: Annotated[int, Field(ge=0)] = 0
+    """Number of the last item that is known."""
+    limit: Annotated[int, Field(ge=1, le=512)] = 100
+
+
+class SessionPrompt(Keyed):
+    """What a person says to a session."""
+
+    session_id: str
+    text: str
+
+
+class SessionRelease(Keyed):
+    """Free the held queue of one session, or of all."""
+
+    session_id: str | None = None
+
+
+class Send(Keyed):
+    """A message to a session."""
+
+    session_id: str
+    """The target."""
+    content: str
+    kind: Literal["message", "task"] = "message"
+    notify_on_completion: bool | None = None
+    """Whether a completion comes back; by default for a task, not for a message."""
+    as_session_id: str | None = None
+    """For a person's token only: the session to speak for. Stored and shown as `via: person`."""
+
+
+class Spawn(Keyed):
+    """A new session with its first task."""
+
+    content: str
+    title: Annotated[str | None, Field(max_length=80)] = None
+    model: str | None = None
+    notify_on_completion: bool | None = None
+    workspace: Literal["shared"] = "shared"
+    """The new session works in the folder of its creator."""
+    as_session_id: str | None = None
+    """For a person's token only: the session to speak for."""
+
+
+class Result(Params):
+    """The outcome of one message, of a turn's message, or of the newest message to a session."""
+
+    session_id: str
+    message_id: str | None = None
+    turn_id: str | None = None
+
+
+class Wait(Params):
+    """Sleep until messages have settled, or a session is idle."""
+
+    message_ids: Annotated[list[str], Field(max_length=64)] = Field(default_factory=list)
+    session_id: str | None = None
+    until: Literal["settled", "idle"] = "settled"
+    mode: Literal["all", "any"] = "all"
+    timeout_ms: Annotated[int | None, Field(ge=0)] = None
+    """At most 45,000 (default 25,000) from outside; a native turn may sleep for `wait_max_s`."""
+
+
+class Cancel(Keyed):
+    """Stop one message to a session, or all that the caller may stop there."""
+
+    session_id: str
+    message_id: str | None = None
+    cascade: bool = True
+    """Stop also what the stopped turns have sent."""
+
+
+class ChainOf(Params):
+    """A chain, by its id or by one of its messages."""
+
+    chain_id: str | None = None
+    message_id: str | None = None
+    cursor: Annotated[str | None, Field(pattern=r"^\d+$")] = None

@@ -1,0 +1,119 @@
+"""`session.*`, `app.*` and `ledger.*`."""
+
+from pathlib import Path
+
+from coterie.app import describe, recover
+from coterie.app.open_session import OpenSession, open_session
+from coterie.app.prompt_session import Prompted, PromptSession, prompt_session
+from coterie.core.errors import InvalidArgumentError
+from coterie.core.ids import SessionId
+from coterie.core.session.session import Session
+from coterie.operations import params, views
+from coterie.operations.act import Act
+
+
+async def health(act: Act, given: params.NoParams) -> views.Health:
+    """Whether the host answers, which version it is, and how much it does."""
+    del given
+    running = await act.host.store.read(describe.running_here, None)
+    return views.Health(ok=True, version=act.host.version, epoch=running[0], turns_running=running[1])
+
+
+async def create(act: Act, given: params.SessionCreate) -> views.OneSession:
+    """Create a session."""
+    command = OpenSession(
+        title=given.title,
+        project_path=_folder(given.project_path),
+        model=act.model_key(given.model),
+        permission_mode=given.permission_mode,
+        key=act.key,
+    )
+    session, replayed = await act.host.store.run(open_session, command)
+    return views.OneSession(session=views.SessionView.of(session), replayed=replayed or None)
+
+
+def _folder(text: str | None) -> str | None:
+    if text is None:
+        return None
+    if "\x00" in text:
+        raise InvalidArgumentError("projectPath has the character U+0000, which no folder has.")
+    path = Path(text)
+    if not path.is_absolute():
+        raise InvalidArgumentError(f"projectPath {text!r} is not absolute; give the whole path of the folder.")
+    if not path.is_dir():
+        raise InvalidArgumentError(f"projectPath {text!r} is not a folder; create it first, or correct the path.")
+    return str(path.resolve())
+
+
+async def page(act: Act, given: params.SessionList) -> views.SessionPage:
+    """List sessions, most recently updated first."""
+    found = await act.host.store.read(describe.sessions, (cursor_of(given.cursor), given.limit))
+    more = found[-1] if len(found) == given.limit else None
+    return views.SessionPage(
+        sessions=[views.SessionView.of(session) for session, _ in found],
+        cursor=cursor_after(*more) if more else None,
+    )
+
+
+def cursor_after(session: Session, number: int) -> str:
+    """The cursor behind which the next page begins."""
+    return f"{session.updated_at}-{number}"
+
+
+def cursor_of(text: str | None) -> tuple[int, int] | None:
+    """Read a page's cursor."""
+    if text is None:
+        return None
+    updated_at, _, number = text.partition("-")
+    if not (updated_at.isdecimal() and number.isdecimal()):
+        raise InvalidArgumentError(f"cursor {text!r} is not one that an earlier page returned.")
+    return int(updated_at), int(number)
+
+
+async def get(act: Act, given: params.SessionRef) -> views.OneSession:
+    """Read one session."""
+    session = await act.host.store.read(describe.session, SessionId(given.session_id))
+    return views.OneSession(session=views.SessionView.of(session))
+
+
+async def items(act: Act, given: params.SessionItems) -> views.ItemPage:
+    """Read a page of a transcript."""
+    which = describe.Page(given.after, given.limit, SessionId(given.session_id))
+    found = await act.host.store.read(describe.items, which)
+    more = found[-1].number if len(found) == given.limit else None
+    return views.ItemPage(items=[views.ItemView.of(numbered) for numbered in found], cursor=more)
+
+
+async def prompt(act: Act, given: params.SessionPrompt) -> views.PromptReceipt:
+    """Give a session a person's input: it starts at once where the session is free, else it waits."""
+
+    def started(prompted: Prompted) -> bool:
+        return prompted.turn_id is not None and not prompted.replayed
+
+    prompted = await act.bind(
+        prompt_session,
+        lambda slot: PromptSession(SessionId(given.session_id), given.text, act.key, slot),
+        lambda prompted: prompted.turn_id if started(prompted) else None,
+    )
+    return views.PromptReceipt(
+        input_id=prompted.input_id,
+        status="running" if prompted.turn_id else "queued",
+        turn_id=prompted.turn_id,
+        position=prompted.position,
+        replayed=prompted.replayed,
+    )
+
+
+async def release(act: Act, given: params.SessionRelease) -> views.Released:
+    """Let the held queue of one session, or of all, move again."""
+    session_id = SessionId(given.session_id) if given.session_id else None
+    freed = await act.host.store.run(recover.release, recover.Release(session_id, act.key))
+    return views.Released(released=freed)
+
+
+async def verify(act: Act, given: params.NoParams) -> views.VerifyView:
+    """Check every promise that the ledger's rows can show."""
+    del given
+    checks, broken = await act.host.store.read(describe.verify, None)
+    failures = [{"invariant": violation.invariant, "ref": violation.ref} for violation in broken]
+    return views.VerifyView(ok=not broken, checked=len(checks), failures=failures)

@@ -1,0 +1,173 @@
+"""Models over HTTP and server-sent events, through one request of the chosen library and nothing else of it.
+
+Importing this module loads the SDKs of the vendors, which takes a second: `bootstrap` does it in a thread.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+from urllib.parse import urlsplit
+
+import httpx2
+from anthropic import AsyncAnthropic
+from openai import AsyncOpenAI
+from pydantic_ai.direct import model_request_stream
+from pydantic_ai.exceptions import ModelAPIError, UnexpectedModelBehavior
+from pydantic_ai.messages import (
+    ModelResponse,
+    ModelResponseStreamEvent,
+    PartDeltaEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+)
+from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.models.anthropic import AnthropicModel
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.profiles.openai import OpenAIModelProfile
+from pydantic_ai.providers.anthropic import AnthropicProvider
+from pydantic_ai.providers.openai import OpenAIProvider
+from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import ToolDefinition
+
+from coterie.core.model_ref import Binding
+from coterie.core.text import mend
+from coterie.core.turn.loop import ModelFailed, Replied
+from coterie.ports.model_provider import ModelRequest, ToolSpec
+from coterie.runtime.providers import _faults, _history
+
+_Client: TypeAlias = AsyncOpenAI | AsyncAnthropic
+
+OPENAI_URL: Final = "https://api.openai.com/v1"
+ANTHROPIC_URL: Final = "https://api.anthropic.com"
+_NO_KEY: Final = "no-key"
+"""What a server that wants no key is sent: without a value the SDKs would take one from the environment."""
+_SETTINGS: Final = ModelSettings(max_retries=0)
+"""The loop retries, by its own rules. The SDKs would ask twice more in silence."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    client: _Client
+    model: Model
+
+
+class DirectProvider:
+    """Speaks `openai-chat` and `anthropic`, with one client for each binding until it is closed.
+
+    Args:
+        connect_timeout_s: How long a connection may take.
+        idle_timeout_s: How long a vendor may send nothing while it answers.
+    """
+
+    def __init__(self, *, connect_timeout_s: float = 15.0, idle_timeout_s: float = 300.0) -> None:
+        self._timeout = httpx2.Timeout(idle_timeout_s, connect=connect_timeout_s)
+        self._lines: dict[tuple[str, str | None], _Line] = {}
+
+    async def ask(self, request: ModelRequest, on_text: Callable[[str], None]) -> Replied | ModelFailed:
+        """Send one request, once, and return what came of it; faults of the vendor are values.
+
+        A cancelled call closes its connection before it ends.
+        """
+        binding = request.binding
+        line, shown = self._line(binding), _ShownText(on_text, split_by_blank_line=binding.api == "anthropic")
+        stream = model_request_stream(
+            line.model,
+            _history.messages(request),
+            model_settings=_SETTINGS,
+            model_request_parameters=ModelRequestParameters(function_tools=[_tool(spec) for spec in request.tools]),
+        )
+        try:
+            async with stream as events:
+                async for event in events:
+                    shown.take(event)
+                response = events.get()
+        except (ModelAPIError, UnexpectedModelBehavior, httpx2.HTTPError) as error:
+            return _faults.fault(error, binding, shown.text)
+        return _settled(response, binding, shown)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        while self._lines:
+            _, line = self._lines.popitem()
+            await line.client.close()
+
+    def _line(self, binding: Binding) -> _Line:
+        key = (binding.identity, binding.api_key)
+        if key not in self._lines:
+            self._lines[key] = self._open(binding)
+        return self._lines[key]
+
+    def _open(self, binding: Binding) -> _Line:
+        secret = binding.api_key or _NO_KEY
+        if binding.api == "anthropic":
+            url = binding.base_url or ANTHROPIC_URL
+            client = AsyncAnthropic(api_key=secret, base_url=url, max_retries=0, timeout=self._timeout)
+            return _Line(client, AnthropicModel(binding.model, provider=AnthropicProvider(anthropic_client=client)))
+        assert binding.api == "openai-chat", binding.api
+        url = binding.base_url or OPENAI_URL
+        client = AsyncOpenAI(api_key=secret, base_url=url, max_retries=0, timeout=self._timeout)
+        # Only the vendor's own address is sent what only that vendor understands.
+        at_home = urlsplit(url).hostname == urlsplit(OPENAI_URL).hostname
+        provider = (
+            OpenAIProvider(openai_client=client)
+            if at_home
+            else OpenAICompatibleProvider("openai-compatible", openai_client=client)
+        )
+        # A stream without a finish reason otherwise passes as a short answer that ended well.
+        profile = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
+        return _Line(client, OpenAIChatModel(binding.model, provider=provider, profile=profile))
+
+
+class _ShownText:
+    """The visible text of an answer, passed on as it arrives.
+
+    Anthropic sends paragraphs around reasoning as blocks of their own; the other wire sends one text with its white
+    space.
+    """
+
+    def __init__(self, on_text: Callable[[str], None], *, split_by_blank_line: bool) -> None:
+        self._on_text, self._split = on_text, split_by_blank_line
+        self._pieces: list[str] = []
+
+    @property
+    def text(self) -> str:
+        return "".join(self._pieces)
+
+    def take(self, event: ModelResponseStreamEvent) -> None:
+        match event:
+            case PartStartEvent(part=TextPart(content=text)):
+                self.add(f"\n\n{text}" if self._split and self._pieces else text)
+            case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
+                self.add(text)
+            case _:
+                pass
+
+    def add(self, text: str) -> None:
+        if text:
+            self._pieces.append(mend(text))
+            self._on_text(self._pieces[-1])
+
+
+def _tool(spec: ToolSpec) -> ToolDefinition:
+    return ToolDefinition(
+        name=spec.name, description=spec.description, parameters_json_schema=dict(spec.parameters), strict=False
+    )
+
+
+def _settled(response: ModelResponse, binding: Binding, shown: _ShownText) -> Replied | ModelFailed:
+    """Return the reply, if the vendor said that it is one.
+
+    The library's own `finish_reason` does not tell: it is filled in when the vendor sent none.
+    """
+    details = response.provider_details or {}
+    refusal = details.get("refusal")
+    if "finish_reason" not in details and refusal is None:
+        return _faults.interrupted(binding, shown.text)
+    if isinstance(refusal, str):
+        shown.add(refusal)
+    reply = _history.reply(response, shown.text, binding)
+    if response.finish_reason == "content_filter" and not reply.text and not reply.calls:
+        return _faults.withheld(binding, str(details.get("finish_reason")))
+    return Replied(reply)

@@ -1,0 +1,58 @@
+"""What the native tools share: check the arguments, find the ground, act, and turn what went wrong into an output."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Generic, TypeVar
+
+from coterie.core.permission import Risk
+from coterie.core.text import mend
+from coterie.ports.model_provider import ToolSpec
+from coterie.ports.tool import Invocation, ToolOutput
+from coterie.runtime.tools.arguments import ArgumentsT, UnfitError, parse
+from coterie.runtime.tools.ground import Ground, ground_of
+
+OUTPUT_CHARS_MAX: Final = 1_000_000
+"""How much one output may hold; the caller cuts further to what a context carries."""
+
+ResultT = TypeVar("ResultT")
+
+
+@dataclass(frozen=True, slots=True)
+class NativeTool(Generic[ArgumentsT]):
+    """A tool that acts on the project folder of the session."""
+
+    spec: ToolSpec
+    arguments_type: type[ArgumentsT]
+    level: Risk
+    closed: tuple[Path, ...]
+    act: Callable[[Ground, ArgumentsT], Awaitable[ToolOutput]]
+
+    def risk(self, arguments: Mapping[str, object]) -> Risk:  # noqa: ARG002 - the same for all arguments
+        """What a call can do: a matter of the tool, never of what the model wrote."""
+        return self.level
+
+    async def run(self, invocation: Invocation, arguments: Mapping[str, object]) -> ToolOutput:
+        """Do it; what the model or the file system got wrong is an output."""
+        try:
+            fit = parse(self.arguments_type, arguments)
+            ground = await asyncio.to_thread(ground_of, invocation.workspace, self.closed)
+            return await self.act(ground, fit)
+        except UnfitError as error:
+            return ToolOutput(mend(str(error)), error=True)
+        except OSError as error:
+            return ToolOutput(mend(f"The system refused: {error.strerror or error}."), error=True)
+
+
+async def see_through(work: Awaitable[ResultT]) -> ResultT:
+    """Await *work* to its end even when the caller is cancelled, and only then let the cancellation go on.
+
+    For acts that would go on unobserved otherwise: a thread cannot be cancelled, and a lock must cover all of its act.
+    """
+    future = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        await asyncio.gather(future, return_exceptions=True)
+        raise

@@ -1,0 +1,190 @@
+"""The tools `write` and `edit`. Files are replaced as a whole, so that a reader never sees half of a text."""
+
+import asyncio
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+from weakref import WeakValueDictionary
+
+from pydantic import Field
+
+from coterie.core.permission import Risk
+from coterie.ports.model_provider import ToolSpec
+from coterie.ports.tool import ToolOutput
+from coterie.runtime.tools.arguments import Arguments, Text, UnfitError, schema_of
+from coterie.runtime.tools.ground import Ground, looks_binary, open_file
+from coterie.runtime.tools.native import NativeTool, see_through
+
+_EDITED_BYTES_MAX: Final = 10_000_000
+_PLACES_SHOWN_MAX: Final = 20
+_NEW_FILE_MODE: Final = 0o666
+
+_WRITE_DESCRIPTION: Final = (
+    "Write a text file of the project: make it, with the folders on the way, or replace all that it holds."
+)
+_EDIT_DESCRIPTION: Final = (
+    "Replace a piece of text in a file of the project. The old text must match exactly, white space included, and "
+    "occur once, unless 'all' is true."
+)
+
+
+class WriteArguments(Arguments):
+    """Which file, and its whole text."""
+
+    path: Text = Field(min_length=1, description="The file, relative to the project folder.")
+    content: Text = Field(description="The whole text of the file.")
+
+
+class EditArguments(Arguments):
+    """Which piece of which file, and what comes in its place."""
+
+    path: Text = Field(min_length=1, description="The file, relative to the project folder.")
+    old: Text = Field(min_length=1, description="The text to replace, exactly as it is in the file.")
+    new: Text = Field(description="The text in its place.")
+    all: bool = Field(default=False, description="Replace every occurrence instead of the only one.")
+
+
+@dataclass(slots=True)
+class FileTurns:
+    """One writer at a time for each file; tools that share it wait for each other."""
+
+    locks: WeakValueDictionary[Path, asyncio.Lock] = field(default_factory=WeakValueDictionary[Path, asyncio.Lock])
+
+    async def take(self, path: Path, act: Callable[[], str]) -> ToolOutput:
+        """Run *act* on *path*, links resolved, when nobody else is at it."""
+        lock = self.locks.setdefault(path, asyncio.Lock())
+        async with lock:
+            return ToolOutput(await see_through(asyncio.to_thread(act)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Writing:
+    turns: FileTurns
+
+    async def write(self, ground: Ground, arguments: WriteArguments) -> ToolOutput:
+        path = await asyncio.to_thread(ground.locate, arguments.path)
+        return await self.turns.take(path, lambda: _write(ground, path, arguments))
+
+    async def edit(self, ground: Ground, arguments: EditArguments) -> ToolOutput:
+        if arguments.old == arguments.new:
+            raise UnfitError("old and new are the same text, so there is nothing to change.")
+        path = await asyncio.to_thread(ground.locate, arguments.path)
+        return await self.turns.take(path, lambda: _edit(ground, path, arguments))
+
+
+def write_tool(closed: tuple[Path, ...], turns: FileTurns) -> NativeTool[WriteArguments]:
+    """The tool `write`.
+
+    Args:
+        closed: Folders closed to it.
+        turns: Shared with `edit`.
+    """
+    spec = ToolSpec("write", _WRITE_DESCRIPTION, schema_of(WriteArguments))
+    return NativeTool(spec, WriteArguments, Risk.EDIT, closed=closed, act=_Writing(turns).write)
+
+
+def edit_tool(closed: tuple[Path, ...], turns: FileTurns) -> NativeTool[EditArguments]:
+    """The tool `edit`.
+
+    Args:
+        closed: Folders closed to it.
+        turns: Shared with `write`.
+    """
+    spec = ToolSpec("edit", _EDIT_DESCRIPTION, schema_of(EditArguments))
+    return NativeTool(spec, EditArguments, Risk.EDIT, closed=closed, act=_Writing(turns).edit)
+
+
+def _write(ground: Ground, path: Path, arguments: WriteArguments) -> str:
+    content, name = arguments.content.encode(), ground.name(path)
+    existed = path.exists()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _replace(path, content, name)
+    return f"{'Replaced' if existed else 'Made'} {name}, {len(content)} bytes."
+
+
+def _edit(ground: Ground, path: Path, arguments: EditArguments) -> str:
+    name = ground.name(path)
+    with open_file(path, name) as file:
+        if looks_binary(file):
+            raise UnfitError(f"{name} is a binary file, which edit does not change.")
+        raw = file.read(_EDITED_BYTES_MAX + 1)
+    if len(raw) > _EDITED_BYTES_MAX:
+        raise UnfitError(f"{name} is larger than the {_EDITED_BYTES_MAX} bytes that edit takes.")
+    # Bytes that are no UTF-8 come back as they were.
+    text = raw.decode("utf-8", "surrogateescape")
+    count = _count(text, arguments, name)
+    if len(text) + count * (len(arguments.new) - len(arguments.old)) > _EDITED_BYTES_MAX:
+        raise UnfitError(f"{name} would become larger than the {_EDITED_BYTES_MAX} bytes that edit takes.")
+    edited = text.replace(arguments.old, arguments.new)
+    _replace(path, edited.encode("utf-8", "surrogateescape"), name)
+    return f"Replaced {count} {'occurrence' if count == 1 else 'occurrences'} in {name}."
+
+
+def _count(text: str, arguments: EditArguments, name: str) -> int:
+    """How often the old text is replaced.
+
+    Raises:
+        UnfitError: It is not there, or not unique although it has to be.
+    """
+    count = text.count(arguments.old)
+    if count == 0:
+        hint = "; the lines of this file end in CR LF" if "\r\n" in text and "\n" in arguments.old else ""
+        raise UnfitError(f"The old text does not occur in {name}. It must match exactly, white space included{hint}.")
+    places = _places(text, arguments.old)
+    if arguments.all or len(places) == 1:
+        return count
+    lines = ", ".join(str(text.count("\n", 0, place) + 1) for place in places)
+    more = ", …" if count > len(places) else ""
+    raise UnfitError(
+        f"The old text occurs {max(count, len(places))} times in {name}, at lines {lines}{more}. Give more of its "
+        "surroundings, so that it is unique, or set all to true."
+    )
+
+
+def _places(text: str, old: str) -> list[int]:
+    """Where *old* starts, occurrences that overlap included: which of them is meant is just as unclear."""
+    places = list[int]()
+    place = text.find(old)
+    while place >= 0 and len(places) < _PLACES_SHOWN_MAX:
+        places.append(place)
+        place = text.find(old, place + 1)
+    return places
+
+
+def _replace(path: Path, content: bytes, name: str) -> None:
+    """Put *content* in the place of *path*, with the mode that the file had."""
+    mode = _mode_of(path, name)
+    draft = path.parent / f".{secrets.token_hex(8)}.tmp"
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _NEW_FILE_MODE)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
+            file.write(content)
+        draft.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise
+
+
+def _mode_of(path: Path, name: str) -> int | None:
+    """The mode of the file at *path*, or None where there is none yet.
+
+    Raises:
+        UnfitError: Something is there that must not be replaced.
+    """
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(status.st_mode):
+        raise UnfitError(f"{name} is {'a folder' if stat.S_ISDIR(status.st_mode) else 'not a regular file'}.")
+    if not os.access(path, os.W_OK):
+        raise UnfitError(f"{name} is read-only.")
+    return stat.S_IMODE(status.st_mode)

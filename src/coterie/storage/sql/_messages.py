@@ -1,0 +1,170 @@
+"""Messages and items over a driver."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from coterie.core.ids import ChainId, MessageId, SessionId, TurnId
+from coterie.core.ledger.message import Kind, Message, Via
+from coterie.core.ledger.states import MessageState
+from coterie.core.turn.items import Item, PersonText, Reply, SessionText, ToolResult
+from coterie.core.turn.turn import Turn
+from coterie.ports.store import NumberedItem
+from coterie.storage.sql.driver import Driver, Row
+
+ITEM_KINDS: Final[dict[str, type[Item]]] = {
+    "person": PersonText,
+    "session": SessionText,
+    "reply": Reply,
+    "tool_result": ToolResult,
+}
+"""The name of each type of item in its row; never renamed."""
+
+_NAMES: Final = {type_: name for name, type_ in ITEM_KINDS.items()}
+_ENCODER: Final = msgspec.json.Encoder()
+_DECODERS: Final = {name: msgspec.json.Decoder(type_) for name, type_ in ITEM_KINDS.items()}
+
+
+def _message(row: Row) -> Message:
+    values = list(row[:21])
+    values[6], values[8], values[9] = Kind(row[6]), MessageState(row[8]), bool(row[9])
+    values[16], values[19] = Via(row[16]) if row[16] else None, bool(row[19])
+    return Message(*values)
+
+
+def _messages(rows: Sequence[Row]) -> tuple[Message, ...]:
+    return tuple(map(_message, rows))
+
+
+class SqlMessages:
+    """Implements `ports.store.Messages`."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+
+    def add(self, message: Message) -> None:
+        """See the port."""
+        self._driver.write(
+            "add_message",
+            id=message.id,
+            chain_id=message.chain_id,
+            source_session_id=message.source_session_id,
+            source_title=message.source_title,
+            target_session_id=message.target_session_id,
+            target_title=message.target_title,
+            kind=message.kind.value,
+            content=message.content,
+            state=message.state.value,
+            notify=int(message.notify),
+            hops=message.hops,
+            ceiling=message.ceiling,
+            created_at=message.created_at,
+            updated_at=message.updated_at,
+            turn_id=message.turn_id,
+            source_turn_id=message.source_turn_id,
+            via=message.via.value if message.via else None,
+            reply_to=message.reply_to,
+            result=message.result,
+            truncated=int(message.truncated),
+            error=message.error,
+        )
+
+    def _one(self, name: str, **params: object) -> Message | None:
+        row = self._driver.one(name, **params)
+        return _message(row) if row else None
+
+    def get(self, message_id: MessageId) -> Message | None:
+        """See the port."""
+        return self._one("get_message", id=message_id)
+
+    def move(self, message_id: MessageId, event: type, turn_id: TurnId | None, now: int) -> Message | None:
+        """See the port."""
+        return self._one(f"move_message.{event.__name__}", id=message_id, turn_id=turn_id, now=now)
+
+    def settle_turn(self, turn: Turn, event: type, now: int) -> tuple[Message, ...]:
+        """See the port."""
+        rows = self._driver.all(
+            f"settle_messages.{event.__name__}",
+            turn_id=turn.id,
+            result=turn.result,
+            truncated=int(turn.truncated),
+            error=turn.error_code and f"{turn.error_code}: {turn.error}",
+            now=now,
+        )
+        return _messages(rows)
+
+    def open_of(self, turn_id: TurnId) -> tuple[Message, ...]:
+        """See the port."""
+        return _messages(self._driver.all("open_messages_of_turn", turn_id=turn_id))
+
+    def sent_open(self, turn_id: TurnId) -> tuple[Message, ...]:
+        """See the port."""
+        return _messages(self._driver.all("sent_open", turn_id=turn_id))
+
+    def completion_of(self, message_id: MessageId) -> Message | None:
+        """See the port."""
+        return self._one("completion_of", message_id=message_id)
+
+    def inbound(self, session_id: SessionId, turn_id: TurnId | None) -> Message | None:
+        """See the port."""
+        if turn_id is None:
+            return self._one("newest_inbound", session_id=session_id)
+        return self._one("newest_inbound_of_turn", session_id=session_id, turn_id=turn_id)
+
+    def open_between(self, target: SessionId, source: SessionId | None) -> tuple[Message, ...]:
+        """See the port."""
+        found = _messages(self._driver.all("open_to", target=target))
+        return tuple(message for message in found if source in (None, message.source_session_id))
+
+    def recent(self, session_id: SessionId, limit: int) -> tuple[Message, ...]:
+        """See the port."""
+        rows = [
+            *self._driver.all("recent_inbound", session_id=session_id, limit=limit),
+            *self._driver.all("recent_outbound", session_id=session_id, limit=limit),
+        ]
+        return _messages(sorted(rows, key=lambda row: row[21], reverse=True)[:limit])
+
+    def of_chain(self, chain_id: ChainId, after: int, limit: int) -> tuple[tuple[int, Message], ...]:
+        """See the port."""
+        rows = self._driver.all("page_chain", chain_id=chain_id, after=after, limit=limit)
+        return tuple((row[21], _message(row)) for row in rows)
+
+    def current(self, session_id: SessionId) -> Message | None:
+        """See the port."""
+        for state in (MessageState.RUNNING, MessageState.QUEUED):
+            found = self._one("first_open", session_id=session_id, state=state.value)
+            if found:
+                return found
+        return self.inbound(session_id, None)
+
+
+class SqlItems:
+    """Implements `ports.store.Items`."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+
+    def append(self, session_id: SessionId, turn_id: TurnId, items: Sequence[Item], now: int) -> tuple[int, ...]:
+        """See the port."""
+        numbers: list[int] = []
+        for item in items:
+            row = self._driver.one(
+                "append_item",
+                session_id=session_id,
+                turn_id=turn_id,
+                kind=_NAMES[type(item)],
+                body=_ENCODER.encode(item).decode(),
+                now=now,
+            )
+            assert row is not None
+            numbers.append(row[0])
+        return tuple(numbers)
+
+    def page(self, session_id: SessionId, after: int, limit: int) -> tuple[NumberedItem, ...]:
+        """See the port."""
+        rows = self._driver.all("page_items", session_id=session_id, after=after, limit=limit)
+        return tuple(
+            NumberedItem(number, turn_id, _DECODERS[kind].decode(body), created_at)
+            for number, turn_id, kind, body, created_at in rows
+        )

@@ -1,0 +1,163 @@
+"""Hosts, sessions and chains over a driver."""
+
+from collections.abc import Sequence
+
+from coterie.core.chain import Chain
+from coterie.core.ids import ChainId, HostId, SessionId
+from coterie.core.permission import StoredMode
+from coterie.core.session.session import Held, Session, status_of
+from coterie.core.text import nearest
+from coterie.storage.sql.driver import Driver, Row
+
+_NEAR_POOL = 1000
+"""How many of the newest names are compared: a bound on the cost of a typing error."""
+
+
+def _session(row: Row) -> Session:
+    id_, title, path, model, mode, held, streak, ready, revision, created_at, updated_at, created_by = row[:12]
+    return Session(
+        SessionId(id_),
+        title,
+        path,
+        model,
+        permission_mode=StoredMode(mode),
+        held=Held(held) if held else None,
+        streak=streak,
+        ready=ready,
+        revision=revision,
+        created_at=created_at,
+        updated_at=updated_at,
+        created_by=created_by,
+    )
+
+
+class SqlHosts:
+    """Implements `ports.store.Hosts`."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+
+    def begin_epoch(self, host_id: HostId, now: int) -> tuple[HostId, int]:
+        """See the port."""
+        known = self._driver.one("this_host")
+        row = self._driver.one("begin_epoch", id=known[0] if known else host_id, now=now)
+        assert row is not None
+        return HostId(row[0]), row[1]
+
+
+class SqlSessions:
+    """Implements `ports.store.Sessions`."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+
+    def lock(self, ids: Sequence[SessionId]) -> dict[SessionId, Session]:
+        """See the port."""
+        ordered = sorted(set(ids))
+        if not ordered:
+            return {}
+        self._driver.lock("lock_sessions", ids=ordered)
+        rows = self._driver.all("get_sessions", ids=ordered)
+        return {session.id: session for session in map(_session, rows)}
+
+    def get(self, session_id: SessionId) -> Session | None:
+        """See the port."""
+        row = self._driver.one("get_sessions", ids=[session_id])
+        return _session(row) if row else None
+
+    def add(self, session: Session) -> None:
+        """See the port."""
+        self._driver.write(
+            "add_session",
+            id=session.id,
+            title=session.title,
+            project_path=session.project_path,
+            model=session.model,
+            permission_mode=session.permission_mode.value,
+            held=session.held.value if session.held else None,
+            streak=session.streak,
+            created_at=session.created_at,
+            updated_at=session.updated_at,
+        )
+        if session.created_by is not None:
+            self._driver.write("add_link", session_id=session.id, created_by=session.created_by, now=session.created_at)
+
+    def set_held(self, session_id: SessionId, held: Held | None) -> None:
+        """See the port."""
+        self._driver.write("set_held", id=session_id, held=held.value if held else None)
+
+    def set_streak(self, session_id: SessionId, streak: int) -> None:
+        """See the port."""
+        self._driver.write("set_streak", id=session_id, streak=streak)
+
+    def hold_waiting(self, held: Held) -> int:
+        """See the port."""
+        return self._driver.move("hold_waiting", held=held.value)
+
+    def held(self) -> tuple[SessionId, ...]:
+        """See the port."""
+        return tuple(SessionId(row[0]) for row in self._driver.all("held_sessions"))
+
+    def ready(self, other_than: SessionId | None) -> SessionId | None:
+        """See the port."""
+        if other_than is None:
+            row = self._driver.one("oldest_ready")
+        else:
+            row = self._driver.one("oldest_ready_other", other=other_than)
+        return SessionId(row[0]) if row else None
+
+    def page(self, before: tuple[int, int] | None, limit: int) -> tuple[tuple[Session, int], ...]:
+        """See the port."""
+        updated_at, number = before or (1 << 62, 1 << 62)
+        rows = self._driver.all("page_sessions", updated_at=updated_at, number=number, limit=limit)
+        return tuple((_session(row), row[12]) for row in rows)
+
+    def directory(self, before: tuple[int, int] | None, limit: int) -> tuple[tuple[Session, int, str], ...]:
+        """See the port."""
+        updated_at, number = before or (1 << 62, 1 << 62)
+        rows = self._driver.all("page_directory", updated_at=updated_at, number=number, limit=limit)
+        return tuple(
+            (_session(row), row[12], status_of(running=bool(row[13]), waiting=bool(row[14]), newest=row[15]))
+            for row in rows
+        )
+
+    def near(self, text: str, limit: int) -> tuple[str, ...]:
+        """See the port."""
+        names = {
+            name: id_ for id_, title in self._driver.all("newest_names", limit=_NEAR_POOL) for name in (id_, title)
+        }
+        return tuple(
+            name if names[name] == name else f"{names[name]} ({name})" for name in nearest(text, list(names), limit)
+        )
+
+    def created_by(self, session_id: SessionId, limit: int) -> tuple[tuple[SessionId, str], ...]:
+        """See the port."""
+        rows = self._driver.all("created_sessions", id=session_id, limit=limit)
+        return tuple((SessionId(id_), title) for id_, title in rows)
+
+    def workers_active(self, session_id: SessionId) -> int:
+        """See the port."""
+        row = self._driver.one("workers_active", id=session_id)
+        return row[0] if row else 0
+
+
+class SqlChains:
+    """Implements `ports.store.Chains`."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+
+    def add(self, chain: Chain) -> None:
+        """See the port."""
+        self._driver.write(
+            "add_chain", id=chain.id, messages=chain.messages, sessions=chain.sessions, created_at=chain.created_at
+        )
+
+    def get(self, chain_id: ChainId) -> Chain | None:
+        """See the port."""
+        row = self._driver.one("get_chain", id=chain_id)
+        return Chain(*row) if row else None
+
+    def charge(self, chain_id: ChainId, *, messages: int = 0, sessions: int = 0) -> None:
+        """See the port."""
+        self._driver.write("charge_chain", id=chain_id, messages=messages, sessions=sessions)

@@ -1,0 +1,31 @@
+"""The five verbs that a database must offer; a dialect is a driver."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeAlias
+
+Row: TypeAlias = tuple[Any, ...]
+"""Column values; each reader states their types by building a dataclass of them."""
+
+
+class Driver(Protocol):
+    """Runs named statements (`statements.load`)."""
+
+    def one(self, name: str, **params: object) -> Row | None:
+        """The first row."""
+        ...
+
+    def all(self, name: str, **params: object) -> Sequence[Row]:
+        """Every row."""
+        ...
+
+    def write(self, name: str, **params: object) -> None:
+        """Change rows."""
+        ...
+
+    def move(self, name: str, **params: object) -> int:
+        """Change rows under a guard; returns how many changed."""
+        ...
+
+    def lock(self, name: str, **params: object) -> None:
+        """Lock rows, in a statement that reads nothing else; nothing to do where there is one writer."""
+        ...

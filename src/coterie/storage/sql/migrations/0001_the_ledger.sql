@@ -1,0 +1,159 @@
+-- The ledger. {key}, {serial} and {int} are spelled by each database.
+
+CREATE TABLE hosts (
+    id {key} NOT NULL PRIMARY KEY,
+    epoch {int} NOT NULL,
+    started_at {int} NOT NULL
+);
+
+CREATE TABLE sessions (
+    number {serial},
+    id {key} NOT NULL UNIQUE,
+    title TEXT NOT NULL,
+    project_path TEXT,
+    model TEXT,
+    permission_mode TEXT NOT NULL CHECK (permission_mode IN ('inherit', 'ask', 'accept-edits', 'auto')),
+    held TEXT CHECK (held IN ('restart')),
+    streak {int} NOT NULL,
+    ready {int},
+    revision {int} NOT NULL,
+    created_at {int} NOT NULL,
+    updated_at {int} NOT NULL
+);
+CREATE INDEX sessions_updated ON sessions (updated_at, number);
+CREATE INDEX sessions_ready ON sessions (ready) WHERE ready IS NOT NULL;
+
+CREATE TABLE session_links (
+    session_id {key} NOT NULL PRIMARY KEY,
+    created_by_session_id {key} NOT NULL,
+    created_at {int} NOT NULL
+);
+CREATE INDEX session_links_creator ON session_links (created_by_session_id);
+
+CREATE TABLE chains (
+    id {key} NOT NULL PRIMARY KEY,
+    messages {int} NOT NULL,
+    sessions {int} NOT NULL,
+    created_at {int} NOT NULL
+);
+
+CREATE TABLE messages (
+    number {serial},
+    id {key} NOT NULL UNIQUE,
+    chain_id {key} NOT NULL,
+    source_session_id {key} NOT NULL,
+    source_title TEXT NOT NULL,
+    target_session_id {key} NOT NULL,
+    target_title TEXT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('task', 'message', 'completion')),
+    content TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('queued', 'running', 'completed', 'failed', 'cancelled', 'interrupted')),
+    notify {int} NOT NULL,
+    hops {int} NOT NULL CHECK (hops >= 0),
+    ceiling TEXT NOT NULL CHECK (ceiling IN ('ask', 'accept-edits', 'auto')),
+    created_at {int} NOT NULL,
+    updated_at {int} NOT NULL,
+    turn_id {key},
+    source_turn_id {key},
+    via TEXT CHECK (via IN ('person')),
+    reply_to {key},
+    result TEXT,
+    truncated {int} NOT NULL,
+    error TEXT,
+    CHECK (source_session_id <> target_session_id),
+    CHECK ((kind = 'completion') = (reply_to IS NOT NULL)),
+    CHECK (kind <> 'completion' OR notify = 0)
+);
+CREATE INDEX messages_target ON messages (target_session_id, number);
+CREATE INDEX messages_source ON messages (source_session_id, number);
+CREATE INDEX messages_chain ON messages (chain_id, number);
+CREATE INDEX messages_open ON messages (target_session_id, state, number) WHERE state IN ('queued', 'running');
+CREATE INDEX messages_sent_open ON messages (source_turn_id)
+    WHERE source_turn_id IS NOT NULL AND state IN ('queued', 'running');
+CREATE UNIQUE INDEX messages_one_completion ON messages (reply_to) WHERE reply_to IS NOT NULL;
+
+CREATE TABLE inputs (
+    number {serial},
+    id {key} NOT NULL UNIQUE,
+    session_id {key} NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('prompt', 'task', 'message', 'completion')),
+    rank {int} NOT NULL,
+    chain_id {key} NOT NULL,
+    created_at {int} NOT NULL,
+    text TEXT,
+    message_id {key},
+    CHECK ((kind = 'prompt') = (message_id IS NULL)),
+    CHECK ((kind = 'prompt') = (text IS NOT NULL))
+);
+CREATE INDEX inputs_queue ON inputs (session_id, rank, number);
+CREATE UNIQUE INDEX inputs_message ON inputs (message_id) WHERE message_id IS NOT NULL;
+
+CREATE TABLE turns (
+    number {serial},
+    id {key} NOT NULL UNIQUE,
+    session_id {key} NOT NULL,
+    input_id {key} NOT NULL UNIQUE,
+    kind TEXT NOT NULL CHECK (kind IN ('prompt', 'task', 'message', 'completion')),
+    message_id {key},
+    state TEXT NOT NULL CHECK (state IN ('running', 'completed', 'failed', 'cancelled', 'interrupted')),
+    host_id {key} NOT NULL,
+    epoch {int} NOT NULL,
+    permission TEXT NOT NULL CHECK (permission IN ('ask', 'accept-edits', 'auto')),
+    chain_id {key} NOT NULL,
+    hops {int} NOT NULL,
+    fenced {int} NOT NULL,
+    created_at {int} NOT NULL,
+    ended_at {int},
+    result TEXT,
+    truncated {int} NOT NULL,
+    error_code TEXT,
+    error TEXT,
+    input_tokens {int},
+    output_tokens {int}
+);
+CREATE INDEX turns_session ON turns (session_id, number);
+CREATE UNIQUE INDEX turns_one_runner ON turns (session_id) WHERE state = 'running';
+
+CREATE TABLE turn_messages (
+    message_id {key} NOT NULL PRIMARY KEY,
+    turn_id {key} NOT NULL,
+    how TEXT NOT NULL CHECK (how IN ('claimed', 'absorbed'))
+);
+CREATE INDEX turn_messages_turn ON turn_messages (turn_id);
+
+CREATE TABLE items (
+    session_id {key} NOT NULL,
+    number {int} NOT NULL,
+    turn_id {key} NOT NULL,
+    kind TEXT NOT NULL,
+    body TEXT NOT NULL,
+    created_at {int} NOT NULL,
+    PRIMARY KEY (session_id, number)
+);
+
+CREATE TABLE changes (
+    number {serial},
+    session_id {key} NOT NULL,
+    revision {int} NOT NULL,
+    kind TEXT NOT NULL,
+    ref TEXT NOT NULL,
+    at {int} NOT NULL
+);
+CREATE UNIQUE INDEX changes_session ON changes (session_id, revision);
+
+CREATE TABLE idempotency (
+    scope TEXT NOT NULL,
+    key TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    ref TEXT NOT NULL,
+    PRIMARY KEY (scope, key)
+);
+
+CREATE TABLE audit (
+    number {serial},
+    at {int} NOT NULL,
+    actor TEXT NOT NULL,
+    act TEXT NOT NULL,
+    session_id {key},
+    ref TEXT NOT NULL
+);

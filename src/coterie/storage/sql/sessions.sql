@@ -1,0 +1,81 @@
+-- Sessions, their links and their hosts.
+
+-- name: begin_epoch
+INSERT INTO hosts (id, epoch, started_at) VALUES (:id, 1, :now)
+ON CONFLICT (id) DO UPDATE SET epoch = hosts.epoch + 1, started_at = excluded.started_at
+RETURNING id, epoch
+
+-- name: this_host
+SELECT id FROM hosts ORDER BY started_at DESC LIMIT 1
+
+-- name: lock_sessions
+SELECT id FROM sessions WHERE id IN (:ids...) ORDER BY id /*pg: FOR NO KEY UPDATE */
+
+-- name: get_sessions
+SELECT {s.sessions}, l.created_by_session_id
+FROM sessions s LEFT JOIN session_links l ON l.session_id = s.id
+WHERE s.id IN (:ids...)
+
+-- name: add_session
+INSERT INTO sessions
+    (id, title, project_path, model, permission_mode, held, streak, ready, revision, created_at, updated_at)
+VALUES
+    (:id, :title, :project_path, :model, :permission_mode, :held, :streak, NULL, 0, :created_at, :updated_at)
+
+-- name: add_link
+INSERT INTO session_links (session_id, created_by_session_id, created_at) VALUES (:session_id, :created_by, :now)
+
+-- name: set_held
+UPDATE sessions SET held = :held WHERE id = :id
+
+-- name: set_streak
+UPDATE sessions SET streak = :streak WHERE id = :id
+
+-- name: hold_waiting
+UPDATE sessions SET held = :held, ready = NULL
+WHERE held IS NULL AND id IN (SELECT session_id FROM inputs)
+
+-- name: held_sessions
+SELECT id FROM sessions WHERE held IS NOT NULL ORDER BY number
+
+-- name: oldest_ready
+SELECT id FROM sessions WHERE ready IS NOT NULL ORDER BY ready LIMIT 1
+
+-- name: oldest_ready_other
+SELECT id FROM sessions WHERE ready IS NOT NULL AND id <> :other ORDER BY ready LIMIT 1
+
+-- name: page_sessions
+SELECT {s.sessions}, l.created_by_session_id, s.number
+FROM sessions s LEFT JOIN session_links l ON l.session_id = s.id
+WHERE (s.updated_at, s.number) < (:updated_at, :number)
+ORDER BY s.updated_at DESC, s.number DESC LIMIT :limit
+
+-- name: page_directory
+SELECT {s.sessions}, l.created_by_session_id, s.number,
+    EXISTS (SELECT 1 FROM turns t WHERE t.session_id = s.id AND t.state = 'running'),
+    EXISTS (SELECT 1 FROM inputs i WHERE i.session_id = s.id),
+    (SELECT t.state FROM turns t WHERE t.session_id = s.id ORDER BY t.number DESC LIMIT 1)
+FROM sessions s LEFT JOIN session_links l ON l.session_id = s.id
+WHERE (s.updated_at, s.number) < (:updated_at, :number)
+ORDER BY s.updated_at DESC, s.number DESC LIMIT :limit
+
+-- name: newest_names
+SELECT id, title FROM sessions ORDER BY updated_at DESC, number DESC LIMIT :limit
+
+-- name: created_sessions
+SELECT s.id, s.title FROM session_links l JOIN sessions s ON s.id = l.session_id
+WHERE l.created_by_session_id = :id ORDER BY s.number DESC LIMIT :limit
+
+-- name: workers_active
+SELECT COUNT(*) FROM session_links l WHERE l.created_by_session_id = :id AND (
+    EXISTS (SELECT 1 FROM turns t WHERE t.session_id = l.session_id AND t.state = 'running')
+    OR EXISTS (SELECT 1 FROM inputs i WHERE i.session_id = l.session_id))
+
+-- name: touch
+UPDATE sessions SET revision = revision + :changes, updated_at = :now, ready = CASE
+    WHEN held IS NULL AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.session_id = :id AND t.state = 'running')
+    THEN (SELECT MIN(i.number) FROM inputs i WHERE i.session_id = :id) END
+WHERE id = :id RETURNING revision, ready
+
+-- name: add_changes
+INSERT INTO changes (session_id, revision, kind, ref, at) VALUES (:rows...)

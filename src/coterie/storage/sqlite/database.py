@@ -1,0 +1,132 @@
+"""Opens a SQLite file: pragmas, migrations, and clear words when it is not ours to open."""
+
+import sqlite3
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from coterie.core.errors import DatabaseCorruptError, SchemaNewerError
+from coterie.storage.sql.driver import Row
+from coterie.storage.sql.statements import migrations, spread
+from coterie.storage.sql.transaction import STATEMENTS
+
+TOKENS: Final = {"key": "TEXT", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT", "int": "INTEGER"}
+_BUSY_MS: Final = 5000
+
+
+class SqliteDriver:
+    """Runs the shared statements on one connection."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+        self.statements = 0
+        """How many statements ran: what the budgets count."""
+
+    def _run(self, name: str, params: dict[str, object]) -> sqlite3.Cursor:
+        sql = STATEMENTS[name]
+        if "..." in sql:
+            sql, params = spread(sql, params)
+        self.statements += 1
+        return self.connection.execute(sql, params)
+
+    def one(self, name: str, **params: object) -> Row | None:
+        """See `Driver`."""
+        rows = self._run(name, params).fetchall()
+        return rows[0] if rows else None
+
+    def all(self, name: str, **params: object) -> list[Row]:
+        """See `Driver`."""
+        return self._run(name, params).fetchall()
+
+    def write(self, name: str, **params: object) -> None:
+        """See `Driver`."""
+        self._run(name, params)
+
+    def move(self, name: str, **params: object) -> int:
+        """See `Driver`."""
+        return self._run(name, params).rowcount
+
+    def lock(self, name: str, **params: object) -> None:
+        """One writer needs no row locks."""
+
+
+@contextmanager
+def explained(path: Path) -> Generator[None]:
+    """Turn what SQLite says about an unreadable file into a fault that a person can act on."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        if isinstance(error, sqlite3.OperationalError) and "malformed" not in str(error):
+            raise
+        raise DatabaseCorruptError(
+            f"{path} is not a readable database ({error}). Nothing was changed. "
+            "Move the file away and restore a copy, or start with another --data directory."
+        ) from error
+
+
+def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+    """Open a connection with the settings that the ledger's promises rest on."""
+    mode = "ro" if read_only else "rwc"
+    connection = sqlite3.connect(
+        f"file:{_quoted(path)}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
+    )
+    try:
+        with explained(path):
+            connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
+            if read_only:
+                connection.execute("PRAGMA query_only = 1")
+            else:
+                connection.execute("PRAGMA journal_mode = WAL")
+                # FULL: an acknowledged commit has reached the disk (I4).
+                connection.execute("PRAGMA synchronous = FULL")
+            # In memory, or each savepoint costs more than the use case in it.
+            connection.execute("PRAGMA temp_store = MEMORY")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _quoted(path: Path) -> str:
+    return str(path.absolute()).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+
+
+def schema_version(connection: sqlite3.Connection) -> int:
+    """The version of the last migration that was applied; 0 for a new file."""
+    known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'schema_version'").fetchone()
+    return connection.execute("SELECT MAX(version) FROM schema_version").fetchone()[0] if known else 0
+
+
+def _refuse_newer(path: Path, version: int, newest: int) -> None:
+    if version > newest:
+        raise SchemaNewerError(
+            f"{path} has schema {version}, this Coterie knows {newest}. "
+            "Install the newer version that wrote it; nothing was changed."
+        )
+
+
+def migrate(connection: sqlite3.Connection, path: Path) -> None:
+    """Bring the schema up to this version, all or nothing.
+
+    Raises:
+        SchemaNewerError: A newer Coterie wrote the file.
+        DatabaseCorruptError: It is no database, or damaged.
+    """
+    with explained(path):
+        steps = migrations(TOKENS)
+        newest = steps[-1][0]
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            version = schema_version(connection)
+            _refuse_newer(path, version, newest)
+            connection.execute("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)")
+            for number, text in steps:
+                if number > version:
+                    for statement in text.split(";\n"):
+                        connection.execute(statement)
+                    connection.execute("INSERT INTO schema_version (version) VALUES (?)", (number,))
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        connection.execute("COMMIT")

@@ -1,0 +1,592 @@
+"""Real requests over real sockets: what goes out, what comes back, and every way in which a vendor fails."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any, Literal
+
+import pytest
+
+from coterie.core.codes import Code
+from coterie.core.model_ref import Binding
+from coterie.core.turn.context import Shown, UserPart
+from coterie.core.turn.items import Reply, ToolCall, ToolResult, Usage
+from coterie.core.turn.loop import ModelFailed, Replied
+from coterie.ports.model_provider import ModelRequest, ToolSpec
+from coterie.runtime.providers.direct import DirectProvider
+
+SECRET = "sk-secret"  # the key that must never be shown
+BOUND_S = 5.0
+APIS = ("openai-chat", "anthropic")
+READ = ToolSpec("read", "Reads a file.", {"type": "object", "properties": {"path": {"type": "string"}}})
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One scripted answer: its body in pieces, and how it ends."""
+
+    pieces: tuple[str, ...] = ()
+    then: Literal["end", "cut", "hang"] = "end"
+    status: str = "200 OK"
+    headers: tuple[str, ...] = ("Content-Type: text/event-stream",)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request as it came in."""
+
+    path: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+
+
+@dataclass
+class Vendor:
+    """A server that answers as it was told, and notes what it was asked."""
+
+    answers: list[Answer] = field(default_factory=list[Answer])
+    asked: list[Asked] = field(default_factory=list[Asked])
+    connections: int = 0
+    url: str = ""
+    hanging: asyncio.Event = field(default_factory=asyncio.Event)
+    left: asyncio.Event = field(default_factory=asyncio.Event)
+    open: dict[asyncio.Task[Any], asyncio.StreamWriter] = field(
+        default_factory=dict[asyncio.Task[Any], asyncio.StreamWriter]
+    )
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer the requests of one connection."""
+        self.connections += 1
+        task = asyncio.current_task()
+        assert task is not None
+        self.open[task] = writer
+        try:
+            while await self._answer(reader, writer):
+                pass
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        lines = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines[1:])}
+        body = json.loads(await reader.readexactly(int(headers["content-length"])))
+        self.asked.append(Asked(lines[0].split()[1], headers, body))
+        answer = self.answers.pop(0)
+        head = (f"HTTP/1.1 {answer.status}", *answer.headers, "Transfer-Encoding: chunked", "", "")
+        writer.write("\r\n".join(head).encode())
+        for piece in answer.pieces:
+            data = piece.encode()
+            writer.write(b"%x\r\n%s\r\n" % (len(data), data))
+            await writer.drain()
+        match answer.then:
+            case "cut":
+                return False
+            case "hang":
+                self.hanging.set()
+                await reader.read()
+                self.left.set()
+                return False
+            case "end":
+                writer.write(b"0\r\n\r\n")
+                await writer.drain()
+                return True
+
+
+@asynccontextmanager
+async def serving(*answers: Answer) -> AsyncGenerator[Vendor]:
+    vendor = Vendor(list(answers))
+    server = await asyncio.start_server(vendor.serve, "127.0.0.1", 0)
+    vendor.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with server:
+        yield vendor
+        # Newer versions of Python wait for every connection before a server is closed.
+        for writer in vendor.open.values():
+            writer.close()
+        await asyncio.gather(*vendor.open)
+
+
+@pytest.fixture
+async def provider() -> AsyncIterator[DirectProvider]:
+    made = DirectProvider(connect_timeout_s=BOUND_S, idle_timeout_s=BOUND_S)
+    yield made
+    await made.close()
+
+
+def binding_of(vendor: Vendor, api: str = "openai-chat", *, key: str | None = SECRET) -> Binding:
+    url = f"{vendor.url}/v1" if api == "openai-chat" else vendor.url
+    return Binding("test/script", api, url, "script-1", api_key=key, origin="MY_VARIABLE")
+
+
+def request(binding: Binding, *context: Shown) -> ModelRequest:
+    return ModelRequest(binding, "Be brief.", context or (UserPart("Hello"),), (READ,))
+
+
+async def asked(provider: DirectProvider, wanted: ModelRequest) -> tuple[Replied | ModelFailed, list[str]]:
+    texts: list[str] = []
+    async with asyncio.timeout(BOUND_S):
+        outcome = await provider.ask(wanted, texts.append)
+    return outcome, texts
+
+
+def chat(delta: dict[str, Any], finish: str | None = None) -> str:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    chunk = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "script-1", "choices": [choice]}
+    return f"data: {json.dumps(chunk)}\n\n"
+
+
+def chat_call(name: str, arguments: str) -> str:
+    return chat({"tool_calls": [{"index": 0, "id": "call-1", "function": {"name": name, "arguments": arguments}}]})
+
+
+CHAT_USAGE = json.dumps(
+    {
+        "id": "c1",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": "script-1",
+        "choices": [],
+        "usage": {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18},
+    }
+)
+CHAT_END = f"data: {CHAT_USAGE}\n\ndata: [DONE]\n\n"
+
+
+def event(kind: str, **fields: Any) -> str:
+    return f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}\n\n"
+
+
+def block(index: int, start: dict[str, Any], *deltas: dict[str, Any]) -> str:
+    events = [event("content_block_start", index=index, content_block=start)]
+    events += [event("content_block_delta", index=index, delta=delta) for delta in deltas]
+    return "".join([*events, event("content_block_stop", index=index)])
+
+
+MESSAGE: dict[str, Any] = {
+    "id": "m1",
+    "type": "message",
+    "role": "assistant",
+    "model": "script-1",
+    "content": [],
+    "stop_reason": None,
+}
+START = event("message_start", message=MESSAGE | {"usage": {"input_tokens": 11, "output_tokens": 1}})
+
+
+def text_block(index: int, *texts: str) -> str:
+    return block(index, {"type": "text", "text": ""}, *({"type": "text_delta", "text": text} for text in texts))
+
+
+def stop(reason: str) -> str:
+    delta = event("message_delta", delta={"stop_reason": reason, "stop_sequence": None}, usage={"output_tokens": 7})
+    return delta + event("message_stop")
+
+
+HELLO = {
+    "openai-chat": Answer((chat({"role": "assistant", "content": "Hel"}), chat({"content": "lo"}, "stop"), CHAT_END)),
+    "anthropic": Answer((START, text_block(0, "Hel", "lo"), stop("end_turn"))),
+}
+HALF = {
+    "openai-chat": (chat({"role": "assistant", "content": "Hel"}),),
+    "anthropic": (START, text_block(0, "Hel")),
+}
+
+
+@pytest.mark.parametrize("api", APIS)
+async def test_a_reply_arrives_in_pieces_and_whole(provider: DirectProvider, api: str) -> None:
+    """Both wires give the same reply, so that a session can change between them."""
+    async with serving(HELLO[api]) as vendor:
+        binding = binding_of(vendor, api)
+        outcome, texts = await asked(provider, request(binding))
+        assert outcome == Replied(Reply("Hello", binding=binding.identity, usage=Usage(11, 7)))
+        assert texts == ["Hel", "lo"]
+        (seen,) = vendor.asked
+        assert seen.path.split("?")[0] == ("/v1/chat/completions" if api == "openai-chat" else "/v1/messages")
+        assert seen.body["stream"] is True
+        assert seen.body["model"] == "script-1"
+        assert "Be brief." in json.dumps(seen.body)
+        assert '"read"' in json.dumps(seen.body["tools"])
+        assert SECRET in (seen.headers.get("authorization", "") + seen.headers.get("x-api-key", ""))
+
+
+async def test_tokens_that_the_vendor_did_not_count_are_unknown(provider: DirectProvider) -> None:
+    """Unknown is not zero: a sum with it is a lower bound."""
+    async with serving(Answer((chat({"content": "Hi"}, "stop"), "data: [DONE]\n\n"))) as vendor:
+        outcome, _ = await asked(provider, request(binding_of(vendor)))
+    assert isinstance(outcome, Replied)
+    assert outcome.reply.usage == Usage(None, None)
+
+
+async def test_a_binding_keeps_one_connection(provider: DirectProvider) -> None:
+    """A client for each request leaks sockets."""
+    async with serving(HELLO["openai-chat"], HELLO["openai-chat"]) as vendor:
+        for _ in range(2):
+            await asked(provider, request(binding_of(vendor)))
+        assert (vendor.connections, len(vendor.asked)) == (1, 2)
+
+
+async def test_another_key_is_another_client(provider: DirectProvider) -> None:
+    """A key must not be sent for a binding that has another one."""
+    async with serving(HELLO["openai-chat"], HELLO["openai-chat"]) as vendor:
+        await asked(provider, request(binding_of(vendor)))
+        await asked(provider, request(binding_of(vendor, key="other")))
+        assert [seen.headers["authorization"] for seen in vendor.asked] == [f"Bearer {SECRET}", "Bearer other"]
+
+
+@pytest.mark.parametrize("api", APIS)
+async def test_a_key_of_the_environment_is_not_sent_to_a_server_without_one(
+    provider: DirectProvider, api: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The SDKs look for keys by themselves; a local server has no claim to them."""
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
+        monkeypatch.setenv(name, SECRET)
+    async with serving(HELLO[api]) as vendor:
+        await asked(provider, request(binding_of(vendor, api, key=None)))
+        assert SECRET not in str(vendor.asked[0].headers)
+
+
+@pytest.mark.parametrize("api", APIS)
+async def test_a_stream_without_a_finish_reason_is_broken(provider: DirectProvider, api: str) -> None:
+    """A short answer and half of a long one look alike; only the finish reason tells them apart."""
+    async with serving(Answer(HALF[api])) as vendor:
+        outcome, texts = await asked(provider, request(binding_of(vendor, api)))
+    assert isinstance(outcome, ModelFailed)
+    assert (outcome.code, outcome.transient, outcome.partial) == (Code.STREAM_INTERRUPTED, True, "Hel")
+    assert texts == ["Hel"]
+
+
+@pytest.mark.parametrize("api", APIS)
+async def test_a_cut_connection_is_a_broken_stream(provider: DirectProvider, api: str) -> None:
+    """What was shown already is kept, and asking again can help."""
+    async with serving(Answer(HALF[api], "cut")) as vendor:
+        outcome, _ = await asked(provider, request(binding_of(vendor, api)))
+        assert len(vendor.asked) == 1
+    assert isinstance(outcome, ModelFailed)
+    assert (outcome.code, outcome.transient, outcome.partial) == (Code.STREAM_INTERRUPTED, True, "Hel")
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("pieces", [(), ("data: {broken\n\n",), ("<html></html>",)])
+async def test_an_answer_that_is_no_stream_is_a_broken_one(
+    provider: DirectProvider, api: str, pieces: tuple[str, ...]
+) -> None:
+    """Proxies answer with pages of their own."""
+    async with serving(Answer(pieces)) as vendor:
+        outcome, _ = await asked(provider, request(binding_of(vendor, api)))
+    assert isinstance(outcome, ModelFailed)
+    assert (outcome.code, outcome.transient) == (Code.STREAM_INTERRUPTED, True)
+
+
+def failing(status: str, *headers: str, text: str = "no") -> Answer:
+    body = json.dumps({"type": "error", "error": {"type": "some_error", "message": text}})
+    return Answer((body,), status=status, headers=("Content-Type: application/json", *headers))
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("status", ["401 Unauthorized", "403 Forbidden"])
+async def test_a_refused_key_is_told_with_its_source(provider: DirectProvider, api: str, status: str) -> None:
+    """The person must learn which variable to repair, and must not see the key."""
+    async with serving(failing(status, text=f"Incorrect key {SECRET}")) as vendor:
+        outcome, _ = await asked(provider, request(binding_of(vendor, api)))
+        assert len(vendor.asked) == 1
+    assert isinstance(outcome, ModelFailed)
+    assert (outcome.code, outcome.transient) == (Code.PROVIDER_AUTH, False)
+    assert outcome.message.startswith("test/script: ")
+    assert "MY_VARIABLE" in outcome.message
+    assert "set a valid key" in outcome.message
+    assert SECRET not in outcome.message
+
+
+async def test_a_missing_key_is_told_as_such(provider: DirectProvider) -> None:
+    """Nothing is wrong with a key that is not there."""
+    async with serving(failing("401 Unauthorized")) as vendor:
+        outcome, _ = await asked(provider, request(binding_of(vendor, key=None)))
+    assert isinstance(outcome, ModelFailed)
+    assert "wants a key, and there is none" in outcome.message
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("status", ["408 Timeout", "429 Busy", "500 Oops", "503 Later", "529 Overloaded"])
+async def test_a_passing_fault_is_asked_once_and_told_as_passing(
+    provider: DirectProvider, api: str, status: str
+) -> None:
+    """Retries are the loop's, so that they are counted, seen and cancelled."""
+    async with serving(failing(status, "Retry-After: 7")) as vendor:
+        outcome, _ = await asked(provider, request(binding_of(vendor, api)))
+        assert len(vendor.asked) == 1
+    assert isinstance(outcome, ModelFailed)
+    assert (outcome.code, outcome.transient, outcome.retry_after_s) == (Code.PROVIDER_ERROR, True, 7.0)
+    assert status[:3] in outcome.message
+
+
+async def test_patience_may_be_asked_until_a_date(provider: DirectProvider) -> None:
+    """The header has two forms."""
+    date = format_datetime(datetime.now(UTC) + timedelta(seconds=40), usegmt=True)  # noqa: TID251 - as a vendor would
+    async with serving(failing("429 Busy", f"Retry-After: {date}")) as vendor:
+        outcome, _ = await asked(provider, request(binding_of(vendor)))
+    assert isinstance(outcome, ModelFailed)
+    assert outcome.retry_after_s is not None
+    assert 30 < outcome.retry_after_s <= 40
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("status", ["400 Bad", "404 Missing", "413 Large", "422 Odd"])
+async def test_a_lasting_fault_is_told_with_the_words_of_the_vendor(
+    provider: DirectProvider, api: str, status: str
+) -> None:
+    """Asking the same again gives the same; the vendor's sentence is all that helps."""
+    async with serving(failing(status, text=f"No such model for {SECRET}.")) as vendor:
+        outcome, _ = await asked(provider, request(binding_of(vendor, api)))
+    assert isinstance(outcome, ModelFailed)
+    assert (outcome.code, outcome.transient, outcome.retry_after_s) == (Code.PROVIDER_ERROR, False, None)
+    assert outcome.message.endswith("No such model for ….")
+    assert SECRET not in outcome.message
+
+
+async def test_an_error_inside_a_stream_has_its_status(provider: DirectProvider) -> None:
+    """A vendor that is overloaded after the first word says so in the stream."""
+    error = event("error", error={"type": "overloaded_error", "message": "Overloaded"})
+    async with serving(Answer((*HALF["anthropic"], error))) as vendor:
+        outcome, _ = await asked(provider, request(binding_of(vendor, "anthropic")))
+    assert isinstance(outcome, ModelFailed)
+    assert (outcome.code, outcome.transient, outcome.partial) == (Code.PROVIDER_ERROR, True, "Hel")
+
+
+@pytest.mark.parametrize("api", APIS)
+async def test_an_address_where_nobody_listens_is_named(provider: DirectProvider, api: str) -> None:
+    """The most common mistake with local models: the server is not running."""
+    async with serving() as vendor:
+        binding = binding_of(vendor, api)
+    outcome, _ = await asked(provider, request(binding))
+    assert isinstance(outcome, ModelFailed)
+    assert (outcome.code, outcome.transient) == (Code.PROVIDER_ERROR, True)
+    assert f"{binding.base_url} cannot be reached" in outcome.message
+    assert SECRET not in outcome.message
+
+
+async def test_a_password_in_an_address_is_not_told(provider: DirectProvider) -> None:
+    """Texts of faults reach transcripts and logs."""
+    async with serving() as vendor:
+        url = vendor.url.replace("//", f"//me:{SECRET}@")
+    outcome, _ = await asked(provider, request(Binding("test/script", "openai-chat", url, "script-1")))
+    assert isinstance(outcome, ModelFailed)
+    assert vendor.url in outcome.message
+    assert SECRET not in outcome.message
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("pieces", [HALF, {"openai-chat": (), "anthropic": ()}])
+async def test_a_vendor_that_falls_silent_is_given_up(api: str, pieces: dict[str, tuple[str, ...]]) -> None:
+    """A connection can stay open for ever with nothing in it."""
+    provider = DirectProvider(idle_timeout_s=0.2)
+    async with serving(Answer(pieces[api], "hang")) as vendor:
+        outcome, texts = await asked(provider, request(binding_of(vendor, api)))
+        await provider.close()
+    assert isinstance(outcome, ModelFailed)
+    assert (outcome.code, outcome.transient, outcome.partial) == (Code.PROVIDER_ERROR, True, "".join(texts))
+    assert f"{vendor.url}" in outcome.message
+    assert "does not answer" in outcome.message
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("pieces", [HALF, {"openai-chat": (), "anthropic": ()}])
+async def test_a_cancelled_request_closes_its_connection(
+    provider: DirectProvider, api: str, pieces: dict[str, tuple[str, ...]]
+) -> None:
+    """Whoever cancels wants to stop paying: the vendor must notice."""
+    async with serving(Answer(pieces[api], "hang")) as vendor, asyncio.timeout(BOUND_S):
+        binding = binding_of(vendor, api)
+        task = asyncio.ensure_future(provider.ask(request(binding), lambda _: None))
+        await vendor.hanging.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await vendor.left.wait()
+
+
+BROKEN = '{"path": "a'
+CALL = {
+    "openai-chat": Answer((chat({"content": "Look"}), chat_call("read", BROKEN), chat({}, "length"), CHAT_END)),
+    "anthropic": Answer(
+        (
+            START,
+            text_block(0, "Look"),
+            block(
+                1,
+                {"type": "tool_use", "id": "call-1", "name": "read", "input": {}},
+                {"type": "input_json_delta", "partial_json": BROKEN},
+            ),
+            stop("max_tokens"),
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("api", APIS)
+async def test_broken_arguments_are_kept_as_written_and_sent_back_as_an_object(
+    provider: DirectProvider, api: str
+) -> None:
+    """The model can only repair what it is shown, and the vendor accepts only objects."""
+    async with serving(CALL[api], HELLO[api]) as vendor:
+        binding = binding_of(vendor, api)
+        outcome, _ = await asked(provider, request(binding))
+        assert isinstance(outcome, Replied)
+        assert outcome.reply.calls == (ToolCall("call-1", "read", BROKEN),)
+        assert (outcome.reply.text, outcome.reply.state) == ("Look", None)
+        result = ToolResult("call-1", "read", "The arguments are no JSON.", error=True)
+        await asked(provider, request(binding, UserPart("Hello"), outcome.reply, result))
+        sent = vendor.asked[1].body["messages"]
+    if api == "anthropic":
+        assert sent[1]["content"][1]["input"] == {"invalid": BROKEN}
+        assert sent[2]["content"][0]["tool_use_id"] == "call-1"
+        assert sent[2]["content"][0]["is_error"] is True
+    else:
+        assert json.loads(sent[2]["tool_calls"][0]["function"]["arguments"]) == {"invalid": BROKEN}
+        assert (sent[3]["role"], sent[3]["tool_call_id"]) == ("tool", "call-1")
+        assert "The arguments are no JSON." in sent[3]["content"]
+
+
+@pytest.mark.parametrize("api", APIS)
+async def test_a_call_without_arguments_has_an_empty_object(provider: DirectProvider, api: str) -> None:
+    """A tool parses JSON, and nothing is not JSON."""
+    start: dict[str, Any] = {"type": "tool_use", "id": "call-1", "name": "read", "input": {}}
+    answers = {
+        "openai-chat": Answer((chat_call("read", ""), chat({}, "tool_calls"), CHAT_END)),
+        "anthropic": Answer((START, block(0, start), stop("tool_use"))),
+    }
+    async with serving(answers[api]) as vendor:
+        outcome, _ = await asked(provider, request(binding_of(vendor, api)))
+    assert isinstance(outcome, Replied)
+    assert outcome.reply.calls == (ToolCall("call-1", "read", "{}"),)
+
+
+THOUGHTFUL = {
+    "openai-chat": Answer(
+        (chat({"reasoning_content": "Hmm"}), chat({"content": "Hi"}), chat_call("read", "{}"), chat({}, "tool_calls"))
+    ),
+    "anthropic": Answer(
+        (
+            START,
+            block(
+                0,
+                {"type": "thinking", "thinking": "", "signature": ""},
+                {"type": "thinking_delta", "thinking": "Hmm"},
+                {"type": "signature_delta", "signature": "signed"},
+            ),
+            text_block(1, "Hi"),
+            block(2, {"type": "tool_use", "id": "call-1", "name": "read", "input": {}}),
+            stop("tool_use"),
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("other", APIS)
+@pytest.mark.parametrize("api", APIS)
+async def test_reasoning_goes_back_only_to_the_binding_that_made_it(
+    provider: DirectProvider, api: str, other: str
+) -> None:
+    """The maker demands it back unchanged; shown to anyone else it is foreign text, or a request that is refused."""
+    async with serving(THOUGHTFUL[api], HELLO[api], HELLO[other]) as vendor:
+        binding = binding_of(vendor, api)
+        outcome, texts = await asked(provider, request(binding))
+        assert isinstance(outcome, Replied)
+        assert (outcome.reply.thinking, outcome.reply.text, texts) == ("Hmm", "Hi", ["Hi"])
+        assert outcome.reply.state is not None
+        assert SECRET not in outcome.reply.state
+        context = (UserPart("Hello"), outcome.reply, ToolResult("call-1", "read", "text"))
+        await asked(provider, request(binding, *context))
+        stranger = binding_of(vendor, other)
+        moved = Binding("test/other", other, stranger.base_url, "script-2", api_key=SECRET)
+        await asked(provider, request(moved, *context))
+        home, away = (json.dumps(seen.body["messages"]) for seen in vendor.asked[1:])
+    assert "Hmm" in home
+    assert ("signed" in home) == (api == "anthropic")
+    assert "Hmm" not in away
+    assert "signed" not in away
+    assert all('"Hi"' in sent and "call-1" in sent for sent in (home, away))
+
+
+async def test_a_state_that_cannot_be_read_is_passed_over(provider: DirectProvider) -> None:
+    """Another version may have written it; text and tool calls are enough to go on."""
+    async with serving(HELLO["openai-chat"], HELLO["openai-chat"]) as vendor:
+        binding = binding_of(vendor)
+        for state in ("{", "[]"):
+            reply = Reply("Hi", binding=binding.identity, state=state)
+            await asked(provider, request(binding, reply, UserPart("More")))
+        sent = [[message["content"] for message in seen.body["messages"][1:]] for seen in vendor.asked]
+    assert sent == [["Hi", "More"]] * 2
+
+
+async def test_reasoning_in_tags_is_neither_shown_nor_sent_back(provider: DirectProvider) -> None:
+    """Local models write it into their text; it is no field that their server would want again."""
+    pieces = (chat({"content": "<think>"}), chat({"content": "Hmm"}), chat({"content": "</think>"}))
+    async with serving(Answer((*pieces, chat({"content": "Hi"}, "stop"), CHAT_END))) as vendor:
+        outcome, texts = await asked(provider, request(binding_of(vendor)))
+    assert isinstance(outcome, Replied)
+    assert (outcome.reply.text, outcome.reply.thinking, outcome.reply.state) == ("Hi", "Hmm", None)
+    assert texts == ["Hi"]
+
+
+async def test_blocks_of_text_are_paragraphs(provider: DirectProvider) -> None:
+    """Without a break the end of one and the start of the next would be one word."""
+    async with serving(Answer((START, text_block(0, "One."), text_block(1, "Two."), stop("end_turn")))) as vendor:
+        outcome, texts = await asked(provider, request(binding_of(vendor, "anthropic")))
+    assert isinstance(outcome, Replied)
+    assert outcome.reply.text == "One.\n\nTwo." == "".join(texts)
+
+
+async def test_a_refusal_in_words_is_a_reply(provider: DirectProvider) -> None:
+    """The person reads why, as with any other answer."""
+    pieces = (chat({"refusal": "I will "}), chat({"refusal": "not."}), chat({}, "stop"), CHAT_END)
+    async with serving(Answer(pieces)) as vendor:
+        outcome, texts = await asked(provider, request(binding_of(vendor)))
+    assert isinstance(outcome, Replied)
+    assert (outcome.reply.text, texts) == ("I will not.", ["I will not."])
+
+
+async def test_a_refusal_that_breaks_off_is_a_broken_stream(provider: DirectProvider) -> None:
+    """A refusal without end is no answer either."""
+    async with serving(Answer((chat({"refusal": "I will "}),))) as vendor:
+        outcome, _ = await asked(provider, request(binding_of(vendor)))
+    assert isinstance(outcome, ModelFailed)
+    assert outcome.code is Code.STREAM_INTERRUPTED
+
+
+@pytest.mark.parametrize("api", APIS)
+async def test_an_answer_that_was_withheld_whole_is_a_fault(provider: DirectProvider, api: str) -> None:
+    """As silence it would be asked again, which costs the same and brings the same."""
+    answers = {
+        "openai-chat": Answer((chat({"role": "assistant"}), chat({}, "content_filter"), CHAT_END)),
+        "anthropic": Answer((START, stop("refusal"))),
+    }
+    async with serving(answers[api]) as vendor:
+        outcome, _ = await asked(provider, request(binding_of(vendor, api)))
+    assert isinstance(outcome, ModelFailed)
+    assert (outcome.code, outcome.transient) == (Code.PROVIDER_ERROR, False)
+    assert "withheld" in outcome.message
+
+
+async def test_a_silent_reply_is_left_to_the_loop(provider: DirectProvider) -> None:
+    """Whether silence is allowed is a rule, not a fault of the vendor."""
+    async with serving(Answer((chat({"role": "assistant"}), chat({}, "stop"), CHAT_END))) as vendor:
+        outcome, _ = await asked(provider, request(binding_of(vendor)))
+    assert isinstance(outcome, Replied)
+    assert (outcome.reply.text, outcome.reply.calls) == ("", ())
+
+
+async def test_text_of_the_world_is_mended(provider: DirectProvider) -> None:
+    """Storage takes no lone surrogate and no NUL."""
+    pieces = (chat({"reasoning_content": "\x00"}), chat({"content": "a\ud800"}), chat_call("read", "\x00"))
+    async with serving(Answer((*pieces, chat({}, "tool_calls"), CHAT_END))) as vendor:
+        outcome, texts = await asked(provider, request(binding_of(vendor)))
+    assert isinstance(outcome, Replied)
+    reply = outcome.reply
+    assert (reply.text, texts, reply.thinking) == ("a\ufffd", ["a\ufffd"], "\ufffd")
+    assert reply.calls[0].arguments == "\ufffd"
+    assert reply.state is None
