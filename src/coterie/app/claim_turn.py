@@ -37,3 +37,9 @@ def claim_turn(tx: Tx, command: None, now: int, new_id: NewId) -> Turn | None:
     del command
     session_id = tx.sessions.ready(None)
     return claim_session(Step(tx, now, new_id), session_id) if session_id else None
+
+
+def anything_ready(tx: Tx, command: None) -> bool:
+    """Whether an input waits for nothing but a slot."""
+    del command
+    return tx.sessions.ready(None) is not None

@@ -1,0 +1,181 @@
+"""Gives turns their places and workers.
+
+At most `turns_max` turns run unparked. A turn that waits gives its slot back and takes one again ahead of new claims,
+so sessions that wait for each other's work cannot fill the host and starve it.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from coterie.app import recover
+from coterie.app.claim_turn import anything_ready, claim_turn
+from coterie.core.errors import HostError
+from coterie.core.ids import TurnId
+from coterie.core.turn.turn import Turn
+from coterie.ports.feed import READY
+from coterie.runtime.effects import RuntimeParts
+from coterie.runtime.worker import Worker
+
+_LOG: Final = logging.getLogger(__name__)
+AUDIT_S: Final = 3.0
+"""How often rows are looked at for what a lost wake-up left behind."""
+
+
+class Supervisor:
+    """Implements `ports.slots.Slots`, and starts a worker for each turn that is bound."""
+
+    def __init__(self, parts: Callable[["Supervisor"], RuntimeParts], turns_max: int, audit_s: float = AUDIT_S) -> None:
+        """Take the parts from a function of the supervisor itself: tools act through operations, which need slots."""
+        self._free = turns_max
+        self._resuming: deque[asyncio.Future[None]] = deque()
+        self._workers: dict[TurnId, asyncio.Task[None]] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._broken: set[TurnId] = set()
+        self._look = asyncio.Event()
+        self._audit_s = audit_s
+        self._stopping = False
+        self._parts = parts(self)
+        self._worker = Worker(self._parts, self._spawn)
+
+    # Slots
+
+    def reserve(self) -> bool:
+        """See the port."""
+        if self._stopping or self._free <= 0 or self._resuming:
+            return False
+        self._free -= 1
+        return True
+
+    def give_back(self) -> None:
+        """See the port."""
+        self._free += 1
+        while self._free > 0 and self._resuming:
+            waiter = self._resuming.popleft()
+            if not waiter.done():
+                self._free -= 1
+                waiter.set_result(None)
+        self._look.set()
+
+    def hand_over(self, turn_id: TurnId) -> None:
+        """See the port."""
+        if self._stopping or turn_id in self._workers:
+            self.give_back()
+            return
+        self._workers[turn_id] = self._spawn(self._work(turn_id))
+
+    @asynccontextmanager
+    async def parked(self, turn_id: TurnId) -> AsyncGenerator[None]:
+        """See the port."""
+        del turn_id
+        self.give_back()
+        try:
+            yield
+        except BaseException:
+            # The turn ends: it takes its slot on credit, and gives it back at once with its worker.
+            self._free -= 1
+            raise
+        await self._take()
+
+    async def _take(self) -> None:
+        if self._free > 0 and not self._resuming:
+            self._free -= 1
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._resuming.append(waiter)
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            # On credit as well, unless it was granted in the meantime.
+            if waiter.cancelled():
+                self._free -= 1
+            raise
+
+    # Workers
+
+    async def run(self) -> None:
+        """Claim what waits for a slot, until cancelled."""
+        self._spawn(self._listen())
+        while True:
+            await self._adopt()
+            await self._claim()
+            try:
+                async with asyncio.timeout(self._audit_s):
+                    await self._look.wait()
+            except TimeoutError:
+                continue
+            self._look.clear()
+
+    async def stop(self) -> None:
+        """End the workers; their turns are interrupted by the next start, as after a crash."""
+        self._stopping = True
+        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    @property
+    def workers(self) -> int:
+        """How many turns have a worker."""
+        return len(self._workers)
+
+    def _spawn(self, doing: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = asyncio.get_running_loop().create_task(doing)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _listen(self) -> None:
+        with self._parts.feed.listen([READY]) as listener:
+            while True:
+                await listener.wait()
+                self._look.set()
+
+    async def _claim(self) -> None:
+        # The read keeps an idle host from reserving slots that a send could bind with.
+        while self._free > 0 and await self._parts.store.read(anything_ready, None) and self.reserve():
+            turn = await self._parts.store.run(claim_turn, None)
+            if turn is None:
+                self._free += 1
+                return
+            self.hand_over(turn.id)
+
+    async def _adopt(self) -> None:
+        """Give a worker to turns of this epoch that none was given to; end those whose worker broke."""
+        for turn in await self._parts.store.read(recover.turns_running_here, None):
+            if turn.id not in self._workers and self.reserve():
+                self.hand_over(turn.id)
+
+    async def _work(self, turn_id: TurnId) -> None:
+        following: Turn | None = None
+        try:
+            following = await (self._settle_broken(turn_id) if turn_id in self._broken else self._run(turn_id))
+        finally:
+            del self._workers[turn_id]
+            if following is None:
+                self.give_back()
+        if following is not None:
+            self.hand_over(following.id)
+
+    async def _run(self, turn_id: TurnId) -> Turn | None:
+        try:
+            return await self._worker.run(turn_id)
+        except Exception:  # noqa: BLE001 - one broken worker must not end the host
+            _LOG.exception("the worker of turn %s broke", turn_id)
+            self._broken.add(turn_id)
+            return await self._settle_broken(turn_id)
+
+    async def _settle_broken(self, turn_id: TurnId) -> Turn | None:
+        """Settle what a broken worker left; a turn is never run a second time."""
+        try:
+            following = await self._worker.fail(
+                turn_id, "The host failed while it ran this turn; its log has the cause."
+            )
+        except HostError:
+            _LOG.exception("turn %s could not be settled; the next audit tries again", turn_id)
+            return None
+        self._broken.discard(turn_id)
+        return following
