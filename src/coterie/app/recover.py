@@ -43,6 +43,12 @@ def interrupt(tx: Tx, command: Turn, now: int, new_id: NewId) -> bool:
     return interrupt_turn(Step(tx, now, new_id), command).state is not None
 
 
+def held_sessions(tx: Tx, command: None) -> tuple[SessionId, ...]:
+    """The sessions whose queue a person must release."""
+    del command
+    return tx.sessions.held()
+
+
 def turns_running_here(tx: Tx, command: None) -> tuple[Turn, ...]:
     """The turns of this epoch: the audit gives those without a worker to one."""
     del command

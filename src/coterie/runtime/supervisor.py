@@ -7,7 +7,7 @@ so sessions that wait for each other's work cannot fill the host and starve it.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -28,8 +28,7 @@ AUDIT_S: Final = 3.0
 class Supervisor:
     """Implements `ports.slots.Slots`, and starts a worker for each turn that is bound."""
 
-    def __init__(self, parts: Callable[["Supervisor"], RuntimeParts], turns_max: int, audit_s: float = AUDIT_S) -> None:
-        """Take the parts from a function of the supervisor itself: tools act through operations, which need slots."""
+    def __init__(self, parts: RuntimeParts, turns_max: int, audit_s: float = AUDIT_S) -> None:
         self._free = turns_max
         self._resuming: deque[asyncio.Future[None]] = deque()
         self._workers: dict[TurnId, asyncio.Task[None]] = {}
@@ -38,7 +37,7 @@ class Supervisor:
         self._look = asyncio.Event()
         self._audit_s = audit_s
         self._stopping = False
-        self._parts = parts(self)
+        self._parts = parts
         self._worker = Worker(self._parts, self._spawn)
 
     # Slots

@@ -1,0 +1,150 @@
+"""Composes a host without doors: the store, what runs turns, and the operations over both."""
+
+import asyncio
+import importlib
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from typing import Final
+
+from coterie.app import recover
+from coterie.bootstrap.system import RandomIds, SystemClock
+from coterie.core.ids import HostId
+from coterie.core.turn.loop import ModelFailed, Replied
+from coterie.operations.act import HostParts
+from coterie.operations.invocations import Invocations
+from coterie.operations.perform import Operations
+from coterie.plugins.loader import load_tools
+from coterie.ports.model_provider import ModelProvider, ModelRequest
+from coterie.ports.store import HostFacts
+from coterie.ports.tool import Tool
+from coterie.runtime.effects import RuntimeParts
+from coterie.runtime.supervisor import Supervisor
+from coterie.runtime.tools.catalogue import native_tools
+from coterie.settings import Settings
+from coterie.storage.sqlite.feed import MemoryFeed
+from coterie.storage.sqlite.lock import DataLock
+from coterie.storage.sqlite.store import SqliteStore
+
+DATABASE: Final = "coterie.db"
+
+
+class LateProvider:
+    """A model provider that is imported in a thread: the vendors' SDKs take a second to load."""
+
+    def __init__(self) -> None:
+        self._loaded: asyncio.Future[ModelProvider] | None = None
+
+    async def _provider(self) -> ModelProvider:
+        if self._loaded is None:
+            self._loaded = asyncio.ensure_future(asyncio.to_thread(_import_provider))
+        return await asyncio.shield(self._loaded)
+
+    def load(self) -> None:
+        """Begin to load, so that the first request does not wait."""
+        if self._loaded is None:
+            self._loaded = asyncio.ensure_future(asyncio.to_thread(_import_provider))
+
+    async def ask(self, request: ModelRequest, on_text: Callable[[str], None]) -> Replied | ModelFailed:
+        """See `ports.model_provider.ModelProvider`."""
+        return await (await self._provider()).ask(request, on_text)
+
+    async def close(self) -> None:
+        """Close the connections, if there ever were any."""
+        if self._loaded is not None:
+            await (await self._loaded).close()
+
+
+def _import_provider() -> ModelProvider:
+    return importlib.import_module("coterie.runtime.providers.direct").DirectProvider()
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """A host that runs turns and performs operations."""
+
+    operations: Operations
+    supervisor: Supervisor
+    store: SqliteStore
+    facts: HostFacts
+    settings: Settings
+    interrupted: int
+    """Turns that an earlier run of the host left, and that the start has ended."""
+    held: int
+    """Sessions whose queue waits for a release."""
+
+
+@asynccontextmanager
+async def engine(settings: Settings) -> AsyncGenerator[Engine]:
+    """Open the data directory, recover what an earlier run left, and run turns inside the block.
+
+    Raises:
+        HostRunningError: Another process has the directory.
+        SchemaNewerError, DatabaseCorruptError: The database is not ours to open.
+    """
+    settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    settings.data_dir.chmod(0o700)
+    lock = DataLock(settings.data_dir)
+    try:
+        async with _opened(settings) as running:
+            yield running
+    finally:
+        lock.release()
+
+
+@asynccontextmanager
+async def _opened(settings: Settings) -> AsyncGenerator[Engine]:
+    ids, clock, feed = RandomIds(), SystemClock(), MemoryFeed()
+    facts = HostFacts(HostId(ids.new("hst")), 0, settings.permission_default, settings.limits)
+    store = SqliteStore(settings.data_dir / DATABASE, facts, clock, ids, feed=feed)
+    provider = LateProvider()
+    supervisor: Supervisor | None = None
+    try:
+        host_id, epoch = await store.run(recover.begin_epoch, facts.id)
+        facts = replace(facts, id=host_id, epoch=epoch)
+        store.become(facts)
+        held, interrupted = await _recover(store)
+        invocations = Invocations(ids)
+        tools: dict[str, Tool] = {}
+        supervisor = Supervisor(
+            RuntimeParts(
+                store,
+                feed,
+                clock,
+                invocations,
+                settings.models,
+                provider,
+                tools,
+                settings.limits,
+                settings.permission_default,
+            ),
+            settings.limits.turns_max,
+        )
+        operations = Operations(
+            HostParts(store, feed, clock, supervisor, invocations, settings.models, settings.limits, version("coterie"))
+        )
+        closed = [settings.data_dir]
+        offered = native_tools(closed=closed, environment=settings.shell_environment)
+        # Tools act through operations, which need the supervisor, which needs the tools: the table is filled last.
+        tools |= {tool.spec.name: tool for tool in offered} | load_tools(operations)
+        async with asyncio.TaskGroup() as group:
+            running = group.create_task(supervisor.run())
+            try:
+                yield Engine(operations, supervisor, store, facts, settings, interrupted, held)
+            finally:
+                running.cancel()
+    finally:
+        if supervisor is not None:
+            await supervisor.stop()
+        await provider.close()
+        await store.close()
+
+
+async def _recover(store: SqliteStore) -> tuple[int, int]:
+    """Hold what waits, then end what an earlier run left; each step may repeat after a crash (I9)."""
+    await store.run(recover.hold_queues, None)
+    left = await store.read(recover.turns_left_running, None)
+    for turn in left:
+        await store.run(recover.interrupt, turn)
+    return len(await store.read(recover.held_sessions, None)), len(left)
