@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from coterie.bootstrap.engine import Engine, engine
+from coterie.bootstrap.engine import Engine, engine, locked
 from coterie.core.ledger.states import SETTLED
 from coterie.core.model_ref import Binding
 from coterie.interfaces.cli.sequence import Arrow, draw
@@ -64,8 +64,9 @@ async def run_demo(options: DemoOptions, console: Console) -> dict[str, Any]:
         async with _binding(options) as binding:
             settings = load_settings(Path(folder), options.environment)
             settings = replace(settings, models=(binding,))
-            async with engine(settings) as host:
-                return await _Show(host, console).play(options.folder)
+            with locked(settings.data_dir):
+                async with engine(settings) as host:
+                    return await _Show(host, console).play(options.folder)
 
 
 def _creation(session: dict[str, Any]) -> str:

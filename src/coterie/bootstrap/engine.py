@@ -2,14 +2,16 @@
 
 import asyncio
 import importlib
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import version
-from typing import Final
+from pathlib import Path
 
 from coterie.app import recover
+from coterie.bootstrap.files import DATABASE
 from coterie.bootstrap.system import RandomIds, SystemClock
+from coterie.core.errors import ConfigInvalidError
 from coterie.core.ids import HostId
 from coterie.core.turn.loop import ModelFailed, Replied
 from coterie.operations.act import HostParts
@@ -26,8 +28,6 @@ from coterie.settings import Settings
 from coterie.storage.sqlite.feed import MemoryFeed
 from coterie.storage.sqlite.lock import DataLock
 from coterie.storage.sqlite.store import SqliteStore
-
-DATABASE: Final = "coterie.db"
 
 
 class LateProvider:
@@ -69,32 +69,42 @@ class Engine:
     store: SqliteStore
     facts: HostFacts
     settings: Settings
+    provider: LateProvider
     interrupted: int
     """Turns that an earlier run of the host left, and that the start has ended."""
     held: int
     """Sessions whose queue waits for a release."""
 
 
-@asynccontextmanager
-async def engine(settings: Settings) -> AsyncGenerator[Engine]:
-    """Open the data directory, recover what an earlier run left, and run turns inside the block.
+@contextmanager
+def locked(folder: Path) -> Generator[None]:
+    """Own the data directory inside the block; it is made if it is not there, and closed to other users.
 
     Raises:
-        HostRunningError: Another process has the directory.
-        SchemaNewerError, DatabaseCorruptError: The database is not ours to open.
+        HostRunningError: Another process has it.
+        ConfigInvalidError: It cannot be made or is not ours.
     """
-    settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-    settings.data_dir.chmod(0o700)
-    lock = DataLock(settings.data_dir)
     try:
-        async with _opened(settings) as running:
-            yield running
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder.chmod(0o700)
+        lock = DataLock(folder)
+    except OSError as error:
+        raise ConfigInvalidError(
+            f"The data directory {folder} cannot be used ({error.strerror}); name another one with --data."
+        ) from error
+    try:
+        yield
     finally:
         lock.release()
 
 
 @asynccontextmanager
-async def _opened(settings: Settings) -> AsyncGenerator[Engine]:
+async def engine(settings: Settings) -> AsyncGenerator[Engine]:
+    """Open the ledger of a `locked` directory, recover what an earlier run left, and run turns inside the block.
+
+    Raises:
+        SchemaNewerError, DatabaseCorruptError: The database is not ours to open.
+    """
     ids, clock, feed = RandomIds(), SystemClock(), MemoryFeed()
     facts = HostFacts(HostId(ids.new("hst")), 0, settings.permission_default, settings.limits)
     store = SqliteStore(settings.data_dir / DATABASE, facts, clock, ids, feed=feed)
@@ -128,12 +138,8 @@ async def _opened(settings: Settings) -> AsyncGenerator[Engine]:
         offered = native_tools(closed=closed, environment=settings.shell_environment)
         # Tools act through operations, which need the supervisor, which needs the tools: the table is filled last.
         tools |= {tool.spec.name: tool for tool in offered} | load_tools(operations)
-        async with asyncio.TaskGroup() as group:
-            running = group.create_task(supervisor.run())
-            try:
-                yield Engine(operations, supervisor, store, facts, settings, interrupted, held)
-            finally:
-                running.cancel()
+        supervisor.start()
+        yield Engine(operations, supervisor, store, facts, settings, provider, interrupted, held)
     finally:
         if supervisor is not None:
             await supervisor.stop()

@@ -95,12 +95,18 @@ class Supervisor:
 
     # Workers
 
-    async def run(self) -> None:
-        """Claim what waits for a slot, until cancelled."""
+    def start(self) -> None:
+        """Begin to claim what waits for a slot."""
         self._spawn(self._listen())
+        self._spawn(self._claim_for_ever())
+
+    async def _claim_for_ever(self) -> None:
         while True:
-            await self._adopt()
-            await self._claim()
+            try:
+                await self._adopt()
+                await self._claim()
+            except HostError:
+                _LOG.exception("the queues could not be looked at; the next audit tries again")
             try:
                 async with asyncio.timeout(self._audit_s):
                     await self._look.wait()
@@ -136,9 +142,13 @@ class Supervisor:
     async def _claim(self) -> None:
         # The read keeps an idle host from reserving slots that a send could bind with.
         while self._free > 0 and await self._parts.store.read(anything_ready, None) and self.reserve():
-            turn = await self._parts.store.run(claim_turn, None)
+            turn: Turn | None = None
+            try:
+                turn = await self._parts.store.run(claim_turn, None)
+            finally:
+                if turn is None:
+                    self._free += 1
             if turn is None:
-                self._free += 1
                 return
             self.hand_over(turn.id)
 

@@ -6,11 +6,11 @@ from typing import Final
 from coterie.core.ids import SessionId
 from coterie.ports.feed import READY
 from coterie.ports.store import Chains, HostFacts, Hosts, Inputs, Items, Journal, Messages, Sessions, Turns
-from coterie.storage.sql._journal import CHECKS, SqlJournal
 from coterie.storage.sql._messages import SqlItems, SqlMessages
 from coterie.storage.sql._queue import SqlInputs, SqlTurns
 from coterie.storage.sql._sessions import SqlChains, SqlHosts, SqlSessions
 from coterie.storage.sql.driver import Driver
+from coterie.storage.sql.journal import CHECKS, SqlJournal
 from coterie.storage.sql.statements import load
 
 STATEMENTS: Final = load("sessions", "queue", "messages", "journal") | CHECKS

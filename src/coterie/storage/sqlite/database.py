@@ -98,7 +98,13 @@ def schema_version(connection: sqlite3.Connection) -> int:
     return connection.execute("SELECT MAX(version) FROM schema_version").fetchone()[0] if known else 0
 
 
-def _refuse_newer(path: Path, version: int, newest: int) -> None:
+def newest_schema() -> int:
+    """The schema version that this program knows."""
+    return migrations(TOKENS)[-1][0]
+
+
+def refuse_newer(path: Path, version: int, newest: int) -> None:
+    """Raise `SchemaNewerError` if the file is from the future."""
     if version > newest:
         raise SchemaNewerError(
             f"{path} has schema {version}, this Coterie knows {newest}. "
@@ -119,7 +125,7 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
         connection.execute("BEGIN IMMEDIATE")
         try:
             version = schema_version(connection)
-            _refuse_newer(path, version, newest)
+            refuse_newer(path, version, newest)
             connection.execute("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)")
             for number, text in steps:
                 if number > version:

@@ -1,0 +1,31 @@
+"""The names of the files in a data directory, and how they are written."""
+
+import os
+import secrets
+from pathlib import Path
+from typing import Final
+
+DATABASE: Final = "coterie.db"
+HOST_FILE: Final = "host.json"
+TOKEN_FILE: Final = "token"  # noqa: S105 - the name of the file, not the secret
+
+
+def read_token(folder: Path) -> str:
+    """The person's bearer token: made at the first start, readable by its owner only."""
+    path = folder / TOKEN_FILE
+    if path.exists():
+        path.chmod(0o600)
+        known = path.read_text(encoding="utf-8").strip()
+        if known:
+            return known
+    token = secrets.token_urlsafe(32)
+    write_private(path, token)
+    return token
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replace a file at once, readable by its owner only: a reader sees the old text or the new one."""
+    beside = path.with_name(f".{path.name}.new")
+    with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+    beside.replace(path)

@@ -1,0 +1,35 @@
+"""Checks a ledger from outside: one snapshot, no lock, beside a running host."""
+
+from pathlib import Path
+
+from coterie.core.errors import NotFoundError
+from coterie.ports.store import Violation
+from coterie.storage.sql.journal import SqlJournal
+from coterie.storage.sqlite.database import (
+    SqliteDriver,
+    connect,
+    explained,
+    newest_schema,
+    refuse_newer,
+    schema_version,
+)
+
+
+def check(path: Path) -> tuple[tuple[str, ...], tuple[Violation, ...]]:
+    """Return the names of the checks, and what is broken.
+
+    Raises:
+        NotFoundError: There is no database.
+        SchemaNewerError: A newer Coterie wrote it.
+        DatabaseCorruptError: It is no database, or damaged.
+    """
+    if not path.exists():
+        raise NotFoundError("database", str(path))
+    connection = connect(path, read_only=True)
+    try:
+        with explained(path):
+            connection.execute("BEGIN")
+            refuse_newer(path, schema_version(connection), newest_schema())
+            return SqlJournal(SqliteDriver(connection)).violations()
+    finally:
+        connection.close()
