@@ -138,7 +138,7 @@ def spawn_session(tx: Tx, command: SpawnSession, now: int, new_id: NewId) -> Rec
         OpenSession(
             title=command.title or title_from(content),
             project_path=ground.session.project_path,
-            model=command.model or ground.session.model,
+            model=command.model,
             permission_mode=ground.session.permission_mode,
             created_by=ground.session.id,
         ),

@@ -18,6 +18,7 @@ from coterie.operations.act import HostParts
 from coterie.operations.invocations import Invocations
 from coterie.operations.perform import Operations
 from coterie.plugins.loader import load_tools
+from coterie.ports.clock import Clock
 from coterie.ports.model_provider import ModelProvider, ModelRequest
 from coterie.ports.store import HostFacts
 from coterie.ports.tool import Tool
@@ -99,13 +100,18 @@ def locked(folder: Path) -> Generator[None]:
 
 
 @asynccontextmanager
-async def engine(settings: Settings) -> AsyncGenerator[Engine]:
+async def engine(settings: Settings, clock: Clock | None = None) -> AsyncGenerator[Engine]:
     """Open the ledger of a `locked` directory, recover what an earlier run left, and run turns inside the block.
+
+    Args:
+        settings: Where and with what.
+        clock: The system's, unless a test gives one.
 
     Raises:
         SchemaNewerError, DatabaseCorruptError: The database is not ours to open.
     """
-    ids, clock, feed = RandomIds(), SystemClock(), MemoryFeed()
+    ids, feed = RandomIds(), MemoryFeed()
+    clock = clock or SystemClock()
     facts = HostFacts(HostId(ids.new("hst")), 0, settings.permission_default, settings.limits)
     store = SqliteStore(settings.data_dir / DATABASE, facts, clock, ids, feed=feed)
     provider = LateProvider()

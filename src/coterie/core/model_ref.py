@@ -46,6 +46,14 @@ def default_binding(catalogue: Sequence[Binding]) -> Binding | None:
     return next((binding for binding in catalogue if binding.default), catalogue[0] if catalogue else None)
 
 
+def delegated_binding(catalogue: Sequence[Binding]) -> Binding | None:
+    """The binding of a spawned session that names none: of those open to delegation the default, else the first of them.
+
+    If none is open to delegation, the default of the host (ADR 0239).
+    """
+    return default_binding([b for b in catalogue if b.available_for_subagents]) or default_binding(catalogue)
+
+
 def resolve(catalogue: Sequence[Binding], name: str) -> Binding | Refusal:
     """Return the one binding that *name* means: its key, else its alias or model id without regard to case."""
     folded = name.strip().casefold()

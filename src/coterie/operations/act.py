@@ -8,7 +8,7 @@ from coterie.app.send_message import Sender
 from coterie.core.errors import InvalidArgumentError, ModelNotConfiguredError, PermissionDeniedError, RefusedError
 from coterie.core.ids import SessionId, TurnId
 from coterie.core.limits import Limits
-from coterie.core.model_ref import Binding, resolve
+from coterie.core.model_ref import Binding, default_binding, delegated_binding, resolve
 from coterie.core.refusal import Refusal
 from coterie.operations.caller import Agent, Caller
 from coterie.operations.invocations import Invocations
@@ -60,18 +60,24 @@ class Act:
             raise InvalidArgumentError("asSessionId is missing: name the session that you speak for.")
         return Sender(SessionId(as_session_id), None)
 
-    def model_key(self, name: str | None) -> str | None:
-        """The key of the model that *name* means; None stays the default.
+    def model_key(self, name: str | None, *, delegated: bool = False) -> str | None:
+        """The key of the model that *name* means; without a name the default, which a session then keeps.
+
+        Args:
+            name: Key, alias or id.
+            delegated: The model is for a spawned session.
 
         Raises:
-            ModelNotConfiguredError: There is no model at all.
+            ModelNotConfiguredError: A name was given, but there is no model at all.
             RefusedError: It names none, or several.
         """
+        models = self.host.models
         if name is None or not name.strip():
-            return None
-        if not self.host.models:
+            chosen = delegated_binding(models) if delegated else default_binding(models)
+            return chosen.key if chosen else None
+        if not models:
             raise ModelNotConfiguredError("No model is configured; `coterie up` tells the ways.")
-        found = resolve(self.host.models, name)
+        found = resolve(models, name)
         if isinstance(found, Refusal):
             raise RefusedError(found)
         return found.key

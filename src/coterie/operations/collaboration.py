@@ -53,7 +53,7 @@ async def send(act: Act, given: params.Send) -> views.SendReceipt:
 
 async def spawn(act: Act, given: params.Spawn) -> views.SendReceipt:
     """Create a session that inherits project and permission mode, and send its first task."""
-    sender, model = act.sender(given.as_session_id), act.model_key(given.model)
+    sender, model = act.sender(given.as_session_id), act.model_key(given.model, delegated=True)
     notify = given.notify_on_completion is not False
     receipt = await act.bind(
         spawn_session,

@@ -28,7 +28,7 @@ class Session:
     title: str
     project_path: str | None
     model: str | None
-    """Key of its binding; None is the host's default at the time of use."""
+    """Key of its binding, chosen when it was created; None if there was none then: the default at the time of use."""
     permission_mode: StoredMode
     held: Held | None
     streak: int
