@@ -9,7 +9,7 @@ from coterie.app.idempotency import Key, once
 from coterie.app.step import Step
 from coterie.core.errors import PermissionDeniedError
 from coterie.core.ids import MessageId, NewId, SessionId, TurnId
-from coterie.core.ledger.message import Message
+from coterie.core.ledger.message import Kind, Message
 from coterie.core.ledger.states import InputRemoved, MessageCancelled, MessageState
 from coterie.core.turn.turn import Turn
 from coterie.ports.store import AuditRow, Tx
@@ -66,11 +66,17 @@ def cancel(tx: Tx, command: Cancel, now: int, new_id: NewId) -> Cancelled:
 
 def _named(tx: Tx, command: Cancel) -> tuple[Message, ...]:
     if command.message_id is None:
-        return tx.messages.open_between(command.session_id, command.by)
+        found = tx.messages.open_between(command.session_id, command.by)
+        return tuple(message for message in found if _may_stop(command.by, message))
     message = find.message(tx, command.message_id, None)
-    if message.target_session_id != command.session_id or command.by not in (None, message.source_session_id):
+    if message.target_session_id != command.session_id or not _may_stop(command.by, message):
         raise PermissionDeniedError(f"Message {message.id} is not one that you sent to {command.session_id}.")
     return (message,)
+
+
+def _may_stop(by: SessionId | None, message: Message) -> bool:
+    """A person may stop anything; a session what it has sent, and a completion was sent by the host."""
+    return by is None or (by == message.source_session_id and message.kind is not Kind.COMPLETION)
 
 
 def _stop(step: Step, message: Message, parent: Turn | None, stopped: Cancelled, *, cascade: bool) -> None:

@@ -100,16 +100,10 @@ def status(tx: Tx, session_id: SessionId) -> Status:
     )
 
 
-def sessions(tx: Tx, page: tuple[tuple[int, int] | None, int]) -> tuple[tuple[Session, int], ...]:
-    """Sessions, most recently updated first."""
+def sessions(tx: Tx, page: tuple[tuple[int, int] | None, int]) -> tuple[tuple[Session, int, str], ...]:
+    """Sessions, most recently updated first, each with its number and its status."""
     before, limit = page
     return tx.sessions.page(before, limit)
-
-
-def directory(tx: Tx, page: tuple[tuple[int, int] | None, int]) -> tuple[tuple[Session, int, str], ...]:
-    """Sessions, most recently updated first, each with its status."""
-    before, limit = page
-    return tx.sessions.directory(before, limit)
 
 
 def session(tx: Tx, session_id: SessionId) -> Session:

@@ -114,6 +114,8 @@ def _with_outcome(turn: Turn, command: SettleTurn, event: type, result_chars_max
 
 def interrupt_turn(step: Step, turn: Turn) -> Settled:
     """End a turn that an earlier epoch of this host was running; what it had produced is kept (I9)."""
+    if turn.fenced:
+        return end_turn(step, turn, TurnCancelled, slot=False, hold=Held.RESTART)
     message = "The host stopped while this turn ran; nothing of it is repeated."
     turn = replace(turn, error_code=Code.INTERRUPTED.value, error=message)
     return end_turn(step, turn, HostDied, slot=False, hold=Held.RESTART)

@@ -116,7 +116,7 @@ async def status(act: Act, given: params.SessionRef) -> views.StatusView:
 
 async def directory(act: Act, given: params.SessionList) -> views.Directory:
     """List sessions with their states and links, without any text of theirs."""
-    found = await act.host.store.read(describe.directory, (sessions.cursor_of(given.cursor), given.limit))
+    found = await act.host.store.read(describe.sessions, (sessions.cursor_of(given.cursor), given.limit))
     more = found[-1] if len(found) == given.limit else None
     entries = [
         views.DirectoryEntry(

@@ -50,8 +50,8 @@ async def page(act: Act, given: params.SessionList) -> views.SessionPage:
     found = await act.host.store.read(describe.sessions, (cursor_of(given.cursor), given.limit))
     more = found[-1] if len(found) == given.limit else None
     return views.SessionPage(
-        sessions=[views.SessionView.of(session) for session, _ in found],
-        cursor=cursor_after(*more) if more else None,
+        sessions=[views.SessionView.of(session, status) for session, _, status in found],
+        cursor=cursor_after(more[0], more[1]) if more else None,
     )
 
 

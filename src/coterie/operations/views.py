@@ -46,13 +46,15 @@ class SessionView(View):
     mode: Literal["agent"]
     permission_mode: str
     held: str | None
+    status: str | None
+    """What it does, in lists: `running`, `queued`, else how its newest turn ended, else `idle`."""
     created_by_session_id: str | None
     revision: int
     created_at: str
     updated_at: str
 
     @classmethod
-    def of(cls, session: Session) -> "SessionView":
+    def of(cls, session: Session, status: str | None = None) -> "SessionView":
         """Show a session."""
         return cls(
             id=session.id,
@@ -62,6 +64,7 @@ class SessionView(View):
             mode="agent",
             permission_mode=session.permission_mode.value,
             held=session.held.value if session.held else None,
+            status=status,
             created_by_session_id=session.created_by,
             revision=session.revision,
             created_at=iso(session.created_at),

@@ -18,7 +18,7 @@ class Hooks:
     """What the host asks of plugins."""
 
     @hookspec
-    def coterie_tools(self, gateway: Gateway) -> Sequence[Tool]:  # pyright: ignore[reportReturnType] - a specification
+    def coterie_tools(self, gateway: Gateway) -> Sequence[Tool]:  # pyright: ignore[reportReturnType]  # a specification has no body
         """Return the tools that the plugin offers to agents.
 
         Args:

@@ -135,12 +135,11 @@ class Sessions(Protocol):
         """The session whose input has waited longest for nothing but a slot."""
         ...
 
-    def page(self, before: tuple[int, int] | None, limit: int) -> tuple[tuple[Session, int], ...]:
-        """Sessions and their sequence numbers, most recently updated first, after the cursor (updated_at, number)."""
-        ...
+    def page(self, before: tuple[int, int] | None, limit: int) -> tuple[tuple[Session, int, str], ...]:
+        """Sessions, most recently updated first, after the cursor (updated_at, number).
 
-    def directory(self, before: tuple[int, int] | None, limit: int) -> tuple[tuple[Session, int, str], ...]:
-        """The same page with the status of each session (`core.session.session.status_of`)."""
+        Each with its number and its status (`core.session.session.status_of`).
+        """
         ...
 
     def near(self, text: str, limit: int) -> tuple[str, ...]:
@@ -257,10 +256,6 @@ class Messages(Protocol):
 
     def settle_turn(self, turn: Turn, event: type, now: int) -> tuple[Message, ...]:
         """Give every unsettled message of *turn* the turn's outcome by *event*; returns them settled."""
-        ...
-
-    def open_of(self, turn_id: TurnId) -> tuple[Message, ...]:
-        """Unsettled messages that joined a turn."""
         ...
 
     def sent_open(self, turn_id: TurnId) -> tuple[Message, ...]:

@@ -94,10 +94,6 @@ class SqlMessages:
         )
         return _messages(rows)
 
-    def open_of(self, turn_id: TurnId) -> tuple[Message, ...]:
-        """See the port."""
-        return _messages(self._driver.all("open_messages_of_turn", turn_id=turn_id))
-
     def sent_open(self, turn_id: TurnId) -> tuple[Message, ...]:
         """See the port."""
         return _messages(self._driver.all("sent_open", turn_id=turn_id))

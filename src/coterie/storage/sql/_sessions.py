@@ -106,16 +106,10 @@ class SqlSessions:
             row = self._driver.one("oldest_ready_other", other=other_than)
         return SessionId(row[0]) if row else None
 
-    def page(self, before: tuple[int, int] | None, limit: int) -> tuple[tuple[Session, int], ...]:
+    def page(self, before: tuple[int, int] | None, limit: int) -> tuple[tuple[Session, int, str], ...]:
         """See the port."""
         updated_at, number = before or (1 << 62, 1 << 62)
         rows = self._driver.all("page_sessions", updated_at=updated_at, number=number, limit=limit)
-        return tuple((_session(row), row[12]) for row in rows)
-
-    def directory(self, before: tuple[int, int] | None, limit: int) -> tuple[tuple[Session, int, str], ...]:
-        """See the port."""
-        updated_at, number = before or (1 << 62, 1 << 62)
-        rows = self._driver.all("page_directory", updated_at=updated_at, number=number, limit=limit)
         return tuple(
             (_session(row), row[12], status_of(running=bool(row[13]), waiting=bool(row[14]), newest=row[15]))
             for row in rows

@@ -20,10 +20,6 @@ UPDATE messages SET state = {target}, result = CASE WHEN kind = 'completion' THE
 WHERE state IN ({sources}) AND id IN (SELECT message_id FROM turn_messages WHERE turn_id = :turn_id)
 RETURNING {messages}
 
--- name: open_messages_of_turn
-SELECT {m.messages} FROM turn_messages j JOIN messages m ON m.id = j.message_id
-WHERE j.turn_id = :turn_id AND m.state IN ('queued', 'running') ORDER BY m.number
-
 -- name: sent_open
 SELECT {messages} FROM messages
 WHERE source_turn_id = :turn_id AND state IN ('queued', 'running') ORDER BY number
@@ -36,7 +32,7 @@ SELECT {messages} FROM messages WHERE target_session_id = :session_id ORDER BY n
 
 -- name: newest_inbound_of_turn
 SELECT {m.messages} FROM turn_messages j JOIN messages m ON m.id = j.message_id
-WHERE j.turn_id = :turn_id AND m.target_session_id = :session_id ORDER BY m.number DESC LIMIT 1
+WHERE j.turn_id = :turn_id AND j.how = 'claimed' AND m.target_session_id = :session_id
 
 -- name: open_to
 SELECT {messages} FROM messages

@@ -45,12 +45,6 @@ SELECT id FROM sessions WHERE ready IS NOT NULL ORDER BY ready LIMIT 1
 SELECT id FROM sessions WHERE ready IS NOT NULL AND id <> :other ORDER BY ready LIMIT 1
 
 -- name: page_sessions
-SELECT {s.sessions}, l.created_by_session_id, s.number
-FROM sessions s LEFT JOIN session_links l ON l.session_id = s.id
-WHERE (s.updated_at, s.number) < (:updated_at, :number)
-ORDER BY s.updated_at DESC, s.number DESC LIMIT :limit
-
--- name: page_directory
 SELECT {s.sessions}, l.created_by_session_id, s.number,
     EXISTS (SELECT 1 FROM turns t WHERE t.session_id = s.id AND t.state = 'running'),
     EXISTS (SELECT 1 FROM inputs i WHERE i.session_id = s.id),

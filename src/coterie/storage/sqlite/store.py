@@ -172,7 +172,8 @@ class SqliteStore:
             self._reopen()
             text = f"The commit failed ({error}); repeat the request with the same idempotency key."
             return _all_failed(jobs, StorageUnknownError(text))
-        if connection.total_changes != before:
+        # What was rolled back is counted in `total_changes` too.
+        if connection.total_changes != before and any(answer.error is None for answer in answers):
             self.commits += 1
             self._written_at = now
         return answers
