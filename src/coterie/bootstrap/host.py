@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -39,9 +39,11 @@ async def host(settings: Settings) -> AsyncGenerator[RunningHost]:
         # Before the database is touched: a port in use changes nothing.
         listening = bind(settings.host, settings.port)
         token, stopping = read_token(folder), asyncio.Event()
-        async with engine(settings) as running:
+        async with AsyncExitStack() as stack:
+            stack.callback(listening.close)
+            running = await stack.enter_async_context(engine(settings))
             app = build_app(running.operations, token=token, hosts=lambda: hosts_of(listening), stopping=stopping)
-            server = Server(app, listening)
+            server = Server(app, listening, stopping)
             await server.start()
             running.provider.load()
             about = {"url": url_of(listening), "pid": os.getpid()}
@@ -51,7 +53,6 @@ async def host(settings: Settings) -> AsyncGenerator[RunningHost]:
                 yield RunningHost(url_of(listening), running)
             finally:
                 (folder / HOST_FILE).unlink(missing_ok=True)
-                stopping.set()
                 await server.stop()
 
 

@@ -47,7 +47,7 @@ def default_binding(catalogue: Sequence[Binding]) -> Binding | None:
 
 
 def delegated_binding(catalogue: Sequence[Binding]) -> Binding | None:
-    """The binding of a spawned session that names none: of those open to delegation the default, else the first of them.
+    """The binding of a spawned session that names none: of those open to delegation the default, else the first.
 
     If none is open to delegation, the default of the host (ADR 0239).
     """

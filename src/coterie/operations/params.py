@@ -21,6 +21,7 @@ class Params(BaseModel):
         extra="forbid",
         strict=True,
         frozen=True,
+        use_attribute_docstrings=True,
     )
 
 
@@ -64,7 +65,7 @@ class SessionItems(Params):
     """A page of a transcript."""
 
     session_id: str
-    after: Annotated[int, Field(ge=0)] = 0
+    after: Annotated[int, Field(ge=0, lt=2**53)] = 0
     """Number of the last item that is known."""
     limit: Annotated[int, Field(ge=1, le=512)] = 100
 
@@ -123,7 +124,7 @@ class Wait(Params):
     session_id: str | None = None
     until: Literal["settled", "idle"] = "settled"
     mode: Literal["all", "any"] = "all"
-    timeout_ms: Annotated[int | None, Field(ge=0)] = None
+    timeout_ms: Annotated[int | None, Field(ge=0, lt=2**53)] = None
     """At most 45,000 (default 25,000) from outside; a native turn may sleep for `wait_max_s`."""
 
 
@@ -141,4 +142,4 @@ class ChainOf(Params):
 
     chain_id: str | None = None
     message_id: str | None = None
-    cursor: Annotated[str | None, Field(pattern=r"^\d+$")] = None
+    cursor: Annotated[str | None, Field(pattern=r"^[0-9]{1,18}$")] = None

@@ -1,6 +1,8 @@
 """`session.*`, `app.*` and `ledger.*`."""
 
+import re
 from pathlib import Path
+from typing import Final
 
 from coterie.app import describe, recover
 from coterie.app.open_session import OpenSession, open_session
@@ -10,6 +12,8 @@ from coterie.core.ids import SessionId
 from coterie.core.session.session import Session
 from coterie.operations import params, views
 from coterie.operations.act import Act
+
+_CURSOR: Final = re.compile(r"(\d{1,18})-(\d{1,18})", re.ASCII)
 
 
 async def health(act: Act, given: params.NoParams) -> views.Health:
@@ -40,9 +44,13 @@ def _folder(text: str | None) -> str | None:
     path = Path(text)
     if not path.is_absolute():
         raise InvalidArgumentError(f"projectPath {text!r} is not absolute; give the whole path of the folder.")
-    if not path.is_dir():
+    try:
+        whole = path.resolve(strict=True)
+    except (OSError, RuntimeError) as error:
+        raise InvalidArgumentError(f"projectPath {text!r} cannot be used: {error}.") from error
+    if not whole.is_dir():
         raise InvalidArgumentError(f"projectPath {text!r} is not a folder; create it first, or correct the path.")
-    return str(path.resolve())
+    return str(whole)
 
 
 async def page(act: Act, given: params.SessionList) -> views.SessionPage:
@@ -64,10 +72,10 @@ def cursor_of(text: str | None) -> tuple[int, int] | None:
     """Read a page's cursor."""
     if text is None:
         return None
-    updated_at, _, number = text.partition("-")
-    if not (updated_at.isdecimal() and number.isdecimal()):
+    found = _CURSOR.fullmatch(text)
+    if found is None:
         raise InvalidArgumentError(f"cursor {text!r} is not one that an earlier page returned.")
-    return int(updated_at), int(number)
+    return int(found[1]), int(found[2])
 
 
 async def get(act: Act, given: params.SessionRef) -> views.OneSession:

@@ -1,0 +1,205 @@
+"""One prompt from its words to its outcome, with the reply shown as it is written.
+
+Live text is a courtesy: it may be lost or come late, and the transcript is what counts. So the end of each reply is
+written from its item, and live text that comes after its item is dropped.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from coterie.interfaces.cli.dial import Answer, Event, fresh_key
+from coterie.interfaces.cli.display import plain
+from coterie.interfaces.cli.follow import Lost, Opened, Start, follow
+from coterie.interfaces.cli.terminal import Terminal
+
+_PAGE: Final = 512
+_ARGUMENT_CHARS_MAX: Final = 100
+_TRIES_MAX: Final = 12
+"""Vain tries to reach the host again; the turn may go on without us."""
+_UNSETTLED: Final = frozenset({"running", "queued"})
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How the turn of a prompt ended."""
+
+    session_id: str
+    turn_id: str
+    status: str
+    text: str
+    """The last reply."""
+    error: str | None
+
+    def wire(self) -> dict[str, Any]:
+        """As JSON values."""
+        said = {"sessionId": self.session_id, "turnId": self.turn_id, "status": self.status, "text": self.text}
+        return said | ({"error": self.error} if self.error else {})
+
+
+class Voice:
+    """Writes the replies of a turn."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+        self._live = ""
+        """What has come of the reply that is being written."""
+        self._late = ""
+        """What was written from an item before its live text came."""
+
+    def delta(self, text: str) -> None:
+        """Write live text."""
+        if self._late.startswith(text):
+            self._late = self._late.removeprefix(text)
+            return
+        self._late = ""
+        self._live += text
+        self._write(text)
+
+    def item(self, item: Answer) -> None:
+        """Write what is missing of a reply, and tell of the tools it calls."""
+        if item["kind"] == "reply":
+            self._reply(item["text"])
+            for call in item.get("calls") or ():
+                self._terminal.remark(f"· {call['name']} {call['arguments'][:_ARGUMENT_CHARS_MAX]}")
+        elif item["kind"] == "tool_result" and item.get("error"):
+            self._terminal.remark(f"· {item.get('tool')}: {item['text'][:_ARGUMENT_CHARS_MAX]}", "yellow")
+
+    def stop(self) -> None:
+        """End the line of a reply that will not go on."""
+        if self._live:
+            self._write("\n")
+        self._live = ""
+
+    def _reply(self, text: str) -> None:
+        rest = text.removeprefix(self._live)
+        if self._live and rest == text:
+            # What came live belongs to a try that the host gave up, so the reply is written anew.
+            self._write("\n")
+        self._late = rest
+        self._write(rest)
+        if text and not text.endswith("\n"):
+            self._write("\n")
+        self._live = ""
+
+    def _write(self, text: str) -> None:
+        if not self._terminal.as_json:
+            self._terminal.write(plain(text))
+
+
+class Conversation:
+    """A prompt to a session, and the turn that answers it."""
+
+    def __init__(self, terminal: Terminal, session_id: str, text: str) -> None:
+        self._terminal = terminal
+        self._voice = Voice(terminal)
+        self._session_id = session_id
+        self._prompt = {"sessionId": session_id, "text": text}
+        self._key = fresh_key()
+        self._turn_id: str | None = None
+        self._item = 0
+        self._text = ""
+        self._closed = False
+        """Its last item is a reply that calls no tool."""
+        self._told = False
+
+    def hold(self) -> Outcome:
+        """Send the prompt, show the reply, return the outcome.
+
+        Raises:
+            HostError: The host refused, or was out of reach for too long.
+        """
+        dial = self._terminal.dial()
+        session = dial.call("session.get", {"sessionId": self._session_id})["session"]
+        self._new_items()
+        start = Start(self._terminal.data, self._session_id, str(session["revision"]), _TRIES_MAX)
+        try:
+            # The stream is opened before the prompt is sent, so that no word of the reply comes too early.
+            for happened in follow(start):
+                outcome = self._heard(happened)
+                if outcome is not None:
+                    return outcome
+        except KeyboardInterrupt:
+            self._terminal.remark(
+                f"The turn goes on: `coterie tail {self._session_id}` shows it, "
+                f"`coterie cancel {self._session_id}` stops it."
+            )
+            raise
+        finally:
+            self._voice.stop()
+        raise AssertionError("a stream is followed without end")
+
+    def _heard(self, happened: Opened | Lost | Event) -> Outcome | None:
+        match happened:
+            case Opened(again):
+                self._send()
+                return self._look() if again else None
+            case Lost(reason, _):
+                self._voice.stop()
+                self._terminal.remark(f"{reason} Trying again.", "yellow")
+            case Event(name="delta", data=data) if data.get("turnId") == self._turn_id:
+                self._voice.delta(data["text"])
+            case Event(name="change", data=data) if data.get("kind") == "turn":
+                if self._turn_id is None:
+                    self._send()
+                return self._look()
+            case Event(name="change", data=data) if data.get("kind") == "items":
+                self._show()
+            case Event(name="reset"):
+                return self._look()
+            case Event():
+                pass
+        return None
+
+    def _send(self) -> None:
+        """Send the prompt; sent again with its key it does nothing, and tells the turn that it has got."""
+        receipt = self._terminal.dial().act("session.prompt", self._prompt, self._key)
+        self._turn_id = receipt.get("turnId")
+        if self._turn_id is None and not self._told:
+            self._told = True
+            self._terminal.remark(f"Queued at position {receipt.get('position')}; it starts when the session is free.")
+
+    def _new_items(self) -> list[Answer]:
+        found = list[Answer]()
+        while True:
+            parameters = {"sessionId": self._session_id, "after": self._item, "limit": _PAGE}
+            page: list[Answer] = self._terminal.dial().call("session.items", parameters)["items"]
+            found += page
+            if page:
+                self._item = page[-1]["number"]
+            if len(page) < _PAGE:
+                return found
+
+    def _show(self) -> None:
+        """Show the new items of the turn."""
+        if self._turn_id is None:
+            return
+        for item in self._new_items():
+            if item["turnId"] != self._turn_id:
+                continue
+            self._voice.item(item)
+            self._closed = item["kind"] == "reply" and not item.get("calls")
+            if item["kind"] == "reply":
+                self._text = item["text"]
+
+    def _look(self) -> Outcome | None:
+        """Return the outcome, if the turn has one."""
+        if self._turn_id is None:
+            return None
+        found = self._terminal.dial().call("collaboration.status", {"sessionId": self._session_id})
+        last: Answer = found.get("lastTurn") or {}
+        if last.get("turnId") == self._turn_id and last.get("status") in _UNSETTLED:
+            return None
+        self._show()
+        if last.get("turnId") == self._turn_id:
+            return self._outcome(str(last["status"]), last.get("error"))
+        # The session runs another turn already, and its summary tells of that one. A turn that completed ends with a
+        # reply that calls nothing, written together with its outcome.
+        if self._closed:
+            return self._outcome("completed", None)
+        return self._outcome(
+            "failed", "It ended without a reply; the session runs its next turn, so the reason is not told any more."
+        )
+
+    def _outcome(self, status: str, error: str | None) -> Outcome:
+        assert self._turn_id is not None
+        return Outcome(self._session_id, self._turn_id, status, self._text, error)

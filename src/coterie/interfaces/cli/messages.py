@@ -1,0 +1,193 @@
+"""`send`, `wait`, `result` and `cancel`: work between sessions."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Final, Literal
+
+import typer
+
+from coterie.core.errors import InvalidArgumentError
+from coterie.interfaces.cli import tables
+from coterie.interfaces.cli.command import Command
+from coterie.interfaces.cli.dial import Answer
+from coterie.interfaces.cli.talk import SessionArgument, TextArgument, words
+from coterie.interfaces.cli.terminal import Terminal
+
+NAP_MS: Final = 20_000
+"""How long the host sleeps in one call of a long wait."""
+_UNSETTLED: Final = frozenset({"queued", "running"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Send(Command):
+    """Send a message or a task from session to session.
+
+    An idle target starts at once, else the message waits in its queue. A task is answered with a completion.
+    """
+
+    example: ClassVar[str] = 'coterie send --from lead --to reader --kind task "Count the Python files."'
+
+    text: TextArgument
+    source: Annotated[str, typer.Option("--from", metavar="SESSION", help="The session that you speak for.")]
+    target: Annotated[str, typer.Option("--to", metavar="SESSION", help="The session that gets it.")]
+    kind: Annotated[Literal["message", "task"], typer.Option("--kind", help="A task is answered.")] = "message"
+    notify: Annotated[
+        bool | None,
+        typer.Option("--notify/--no-notify", help="Whether a completion comes back; else for tasks only."),
+    ] = None
+    key: Annotated[
+        str | None, typer.Option("--key", help="Idempotency key: the same request again with it does nothing.")
+    ] = None
+
+    def run(self, terminal: Terminal) -> None:
+        """Send it."""
+        given = {
+            "sessionId": terminal.session(self.target),
+            "content": words(self.text),
+            "kind": self.kind,
+            "notifyOnCompletion": self.notify,
+            "asSessionId": terminal.session(self.source),
+        }
+        receipt = terminal.dial().act("collaboration.send", given, self.key)
+        if terminal.as_json:
+            terminal.json(receipt)
+            return
+        position = receipt.get("position")
+        terminal.show(
+            tables.facts(
+                [
+                    ("message", receipt["messageId"]),
+                    ("to", receipt["sessionId"]),
+                    ("state", tables.state(receipt["status"], "restart" if receipt.get("held") else None)),
+                    ("position", position),
+                    ("turn", receipt.get("turnId")),
+                    ("hops left", receipt["remainingHops"]),
+                    ("replayed", "yes: nothing new was done" if receipt["replayed"] else None),
+                ]
+            )
+        )
+        terminal.remark(f"`coterie wait {receipt['messageId']}` waits for its outcome.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wait(Command):
+    """Wait until messages settle or a session is idle.
+
+    Ends with 0 when that has come, however the work went, and with 1 when the time ran out before.
+    """
+
+    example: ClassVar[str] = "coterie wait msg_0198f3 msg_0198f4 --any --timeout 60"
+
+    ids: Annotated[list[str] | None, typer.Argument(metavar="ID", help="Ids of messages.")] = None
+    some: Annotated[bool, typer.Option("--any", help="One of them is enough.")] = False
+    idle: Annotated[
+        str | None, typer.Option("--idle", metavar="SESSION", help="Wait for this session instead of messages.")
+    ] = None
+    timeout_s: Annotated[
+        float | None, typer.Option("--timeout", min=0, metavar="SECONDS", help="Give up after that; else never.")
+    ] = None
+
+    def run(self, terminal: Terminal) -> None:
+        """Wait in naps, so that no connection has to last."""
+        answer = self._wait(terminal, self._parameters(terminal))
+        if terminal.as_json:
+            terminal.json(answer)
+        else:
+            self._show(terminal, answer)
+        if answer["timedOut"]:
+            raise typer.Exit(1)
+
+    def _parameters(self, terminal: Terminal) -> Mapping[str, Any]:
+        if bool(self.ids) == (self.idle is not None):
+            raise InvalidArgumentError("Name messages by their ids, or a session by --idle, one of the two.")
+        if self.idle is not None:
+            return {"sessionId": terminal.session(self.idle), "until": "idle"}
+        return {"messageIds": self.ids, "mode": "any" if self.some else "all"}
+
+    def _wait(self, terminal: Terminal, parameters: Mapping[str, Any]) -> Answer:
+        end_s = None if self.timeout_s is None else time.monotonic() + self.timeout_s
+        what = f"waiting for {self.idle or f'{len(self.ids or ())} messages'}"
+        with terminal.busy(what):
+            while True:
+                left_ms = NAP_MS if end_s is None else max(0, int((end_s - time.monotonic()) * 1000))
+                nap = {"timeoutMs": min(NAP_MS, left_ms)}
+                answer = terminal.dial().call("collaboration.wait", {**parameters, **nap})
+                if not answer["timedOut"] or (left_ms <= NAP_MS and end_s is not None):
+                    return answer
+
+    def _show(self, terminal: Terminal, answer: Answer) -> None:
+        if answer["messages"]:
+            rows = [
+                (one["id"], tables.state(one["status"]), tables.preview(one.get("error") or one.get("result")))
+                for one in answer["messages"]
+            ]
+            terminal.show(tables.table(("ID", "STATE", "OUTCOME"), rows))
+        if answer.get("status"):
+            terminal.show(tables.state(answer["status"]))
+        if answer["timedOut"]:
+            terminal.remark("The time ran out; the work goes on.", "yellow")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result(Command):
+    """Show the outcome of a message to a session.
+
+    Without an id it is the newest message.
+    """
+
+    example: ClassVar[str] = "coterie result reader"
+
+    session: SessionArgument
+    message: Annotated[str | None, typer.Option("--message", metavar="ID", help="This message to it.")] = None
+    turn: Annotated[str | None, typer.Option("--turn", metavar="ID", help="The message of this turn of it.")] = None
+
+    def run(self, terminal: Terminal) -> None:
+        """Read it."""
+        given = {"sessionId": terminal.session(self.session), "messageId": self.message, "turnId": self.turn}
+        answer = terminal.dial().call("collaboration.result", given)
+        if terminal.as_json:
+            terminal.json(answer)
+            return
+        message = answer.get("message")
+        if message is None:
+            terminal.show("The session has got no message.")
+            return
+        terminal.show(tables.message_facts(message))
+        if message["status"] in _UNSETTLED:
+            terminal.remark(f"No outcome yet; `coterie wait {message['id']}` waits for it.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cancel(Command):
+    """Stop one message to a session, or all that is there.
+
+    What the stopped turns have sent is stopped too. Sessions and histories stay.
+    """
+
+    example: ClassVar[str] = "coterie cancel reader --no-cascade"
+
+    session: SessionArgument
+    message: Annotated[str | None, typer.Option("--message", metavar="ID", help="This message only.")] = None
+    cascade: Annotated[
+        bool, typer.Option("--cascade/--no-cascade", help="Stop also what the stopped turns have sent.")
+    ] = True
+
+    def run(self, terminal: Terminal) -> None:
+        """Stop it."""
+        given = {
+            "sessionId": terminal.session(self.session),
+            "messageId": self.message,
+            "cascade": self.cascade,
+        }
+        answer = terminal.dial().act("collaboration.cancel", given)
+        if terminal.as_json:
+            terminal.json(answer)
+            return
+        messages, turns = answer["messageIds"], answer["runningTurnIds"]
+        if not messages and not turns:
+            terminal.show("Nothing was left to stop.")
+        for message_id in messages:
+            terminal.show(f"Cancelled {message_id}.")
+        for turn_id in turns:
+            terminal.show(f"Stopping {turn_id}; it ends at its next step.")

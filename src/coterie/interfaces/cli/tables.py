@@ -1,0 +1,93 @@
+"""How sessions, messages and transcripts look to a person; a state is always a word, colour only repeats it."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from rich.table import Table
+from rich.text import Text
+
+from coterie.interfaces.cli.dial import Answer
+from coterie.interfaces.cli.display import one_line, plain
+
+_STYLES: Final = {
+    "running": "cyan",
+    "queued": "yellow",
+    "completed": "green",
+    "failed": "red",
+    "interrupted": "magenta",
+}
+PREVIEW_CHARS_MAX: Final = 120
+
+
+def state(word: str, held: str | None = None) -> Text:
+    """A state, and why its queue does not move."""
+    shown = Text(one_line(word), style=_STYLES.get(word, ""))
+    if held:
+        shown.append(f", held ({one_line(held)})", style="bold yellow")
+    return shown
+
+
+def preview(text: str | None) -> Text:
+    """The start of a text, on one line."""
+    line = one_line(text or "")
+    return Text(line if len(line) <= PREVIEW_CHARS_MAX else f"{line[:PREVIEW_CHARS_MAX]}…")
+
+
+def table(titles: Sequence[str], rows: Iterable[Sequence[Text | str]]) -> Table:
+    """A table without lines; nothing in it is cut."""
+    made = Table(box=None, pad_edge=False, header_style="bold")
+    for title in titles:
+        made.add_column(title, overflow="fold", no_wrap=title == "ID")
+    for row in rows:
+        made.add_row(*(cell if isinstance(cell, Text) else Text(one_line(cell)) for cell in row))
+    return made
+
+
+def facts(pairs: Iterable[tuple[str, Any]]) -> Table:
+    """Names and values, one pair a line; what is not there is left out."""
+    made = Table(box=None, pad_edge=False, show_header=False)
+    made.add_column(style="bold", no_wrap=True)
+    made.add_column(overflow="fold")
+    for name, value in pairs:
+        if value is not None:
+            made.add_row(name, value if isinstance(value, Text) else Text(plain(str(value))))
+    return made
+
+
+def named(reference: Answer | None) -> str | None:
+    """A session by title and id."""
+    return f"{reference['title']} ({reference['sessionId']})" if reference else None
+
+
+def message_facts(message: Answer) -> Table:
+    """A message of the ledger with its outcome."""
+    return facts(
+        [
+            ("message", message["id"]),
+            ("kind", message["kind"]),
+            ("state", state(message["status"])),
+            ("from", f"{message['sourceTitle']} ({message['sourceSessionId']})"),
+            ("to", f"{message['targetTitle']} ({message['targetSessionId']})"),
+            ("turn", message.get("turnId")),
+            ("answers", message.get("replyToMessageId")),
+            ("error", message.get("error")),
+            ("result", message.get("result")),
+            ("", "The result is cut; `coterie session items` has all of it." if message.get("truncated") else None),
+        ]
+    )
+
+
+def item_lines(item: Answer) -> list[str | Text]:
+    """An item of a transcript: who speaks, then what is said."""
+    origin: Answer = item.get("origin") or {}
+    speaker = {
+        "person": "person",
+        "session": f"{origin.get('kind', 'message')} from {origin.get('sourceTitle', 'a session')}",
+        "reply": "reply",
+        "tool_result": f"{item.get('tool', 'tool')} {'failed' if item.get('error') else 'answered'}",
+    }.get(item["kind"], item["kind"])
+    lines: list[str | Text] = [Text(one_line(f"{item['number']}. {speaker}"), style="bold")]
+    if item["text"]:
+        lines.append(plain(item["text"]))
+    lines += [one_line(f"calls {call['name']} {call['arguments']}") for call in item.get("calls") or ()]
+    return lines

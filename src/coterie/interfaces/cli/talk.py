@@ -1,0 +1,138 @@
+"""`run` and `prompt`: a person speaks to a session."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal, TypeAlias
+
+import typer
+
+from coterie.core.errors import InvalidArgumentError
+from coterie.core.session.session import title_from
+from coterie.core.text import is_blank
+from coterie.interfaces.cli.command import Command
+from coterie.interfaces.cli.conversation import Conversation
+from coterie.interfaces.cli.terminal import Terminal
+
+Mode: TypeAlias = Literal["ask", "accept-edits", "auto"]
+
+TextArgument: TypeAlias = Annotated[
+    str, typer.Argument(metavar="TEXT", help="What to say; `-` reads it from the input stream.")
+]
+SessionArgument: TypeAlias = Annotated[
+    str,
+    typer.Argument(metavar="SESSION", help="Id, at least four characters of its beginning or end, or the exact title."),
+]
+TitleOption: TypeAlias = Annotated[
+    str | None, typer.Option("--title", help="Title of the new session; else `run` takes the first line of its text.")
+]
+ModelOption: TypeAlias = Annotated[
+    str | None, typer.Option("--model", help="Key or alias of a configured model; else the default model.")
+]
+ModeOption: TypeAlias = Annotated[
+    Mode | None,
+    typer.Option("--mode", help="What the session may do without asking; else the host's default."),
+]
+FolderOption: TypeAlias = Annotated[
+    Path | None, typer.Option("--folder", metavar="FOLDER", help="Folder the session works in; else the current one.")
+]
+
+
+def words(text: str) -> str:
+    """The text of a prompt or a message, from where the person said it is.
+
+    Raises:
+        InvalidArgumentError: It is not text.
+    """
+    if text != "-":
+        return text
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError as error:
+        raise InvalidArgumentError(f"The input stream is not text: {error}.") from error
+
+
+def converse(terminal: Terminal, session_id: str, text: str) -> None:
+    """Send a prompt, show the reply as it comes, and tell how it ended.
+
+    Raises:
+        HostError: The host refused.
+        typer.Exit: With 1, when the turn did not complete.
+    """
+    outcome = Conversation(terminal, session_id, text).hold()
+    if terminal.as_json:
+        terminal.json(outcome.wire())
+    elif outcome.status != "completed":
+        terminal.remark(f"The turn {outcome.status}: {outcome.error or 'no reason is known'}", "bold red")
+    if outcome.status != "completed":
+        raise typer.Exit(1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(Command):
+    """Give a new session a prompt and show its reply.
+
+    The session works in the current folder. A host is started in the background if none runs. Ends with 0 when the
+    turn completed, else with 1.
+    """
+
+    example: ClassVar[str] = 'coterie run "Which file here is the largest?" --mode ask'
+
+    text: TextArgument
+    title: TitleOption = None
+    model: ModelOption = None
+    mode: ModeOption = None
+    session: Annotated[
+        str | None, typer.Option("--session", metavar="SESSION", help="Go on with this session instead of a new one.")
+    ] = None
+
+    def run(self, terminal: Terminal) -> None:
+        """Create or find the session, then converse."""
+        text = words(self.text)
+        if self.session is not None and (self.title, self.model, self.mode) != (None, None, None):
+            raise InvalidArgumentError("--session goes on with a session as it is; leave --title, --model and --mode.")
+        if is_blank(text):
+            raise InvalidArgumentError("The text is empty, so no session was made; say what it should do.")
+        dial = terminal.dial_or_start()
+        if self.session is not None:
+            session_id = terminal.session(self.session)
+        else:
+            session_id = dial.act(
+                "session.create",
+                {
+                    "title": self.title or title_from(text),
+                    "projectPath": str(terminal.environment.working_directory),
+                    "model": self.model,
+                    "permissionMode": self.mode,
+                },
+            )["session"]["id"]
+            terminal.remark(f"session {session_id}")
+        converse(terminal, session_id, text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prompt(Command):
+    """Give a session a prompt.
+
+    It starts at once where the session is free, else it waits in the queue.
+    """
+
+    example: ClassVar[str] = 'coterie prompt lead "Go on." --wait'
+
+    session: SessionArgument
+    text: TextArgument
+    wait: Annotated[bool, typer.Option("--wait", help="Show the reply as it is written, as `run` does.")] = False
+
+    def run(self, terminal: Terminal) -> None:
+        """Prompt, and converse where asked to."""
+        text, session_id = words(self.text), terminal.session(self.session)
+        if self.wait:
+            converse(terminal, session_id, text)
+            return
+        receipt = terminal.dial().act("session.prompt", {"sessionId": session_id, "text": text})
+        if terminal.as_json:
+            terminal.json(receipt)
+        elif receipt.get("turnId"):
+            terminal.show(f"Running in {receipt['turnId']}; `coterie tail {session_id}` shows it.")
+        else:
+            terminal.show(f"Queued at position {receipt.get('position')}.")

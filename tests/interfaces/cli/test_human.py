@@ -1,0 +1,223 @@
+"""What a person reads: the same answers in words."""
+
+import asyncio
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.interfaces.cli.conftest import BOUND_S, Line, Live, Stub, failure, write_host
+
+from coterie.core.errors import ConfigInvalidError
+from coterie.interfaces.cli import conversation, follow
+from coterie.interfaces.cli.terminal import Terminal
+from coterie.interfaces.cli.watch import Tail
+
+SESSION = f"ses_{'0' * 32}"
+STATUS: dict[str, Any] = {"sessionId": SESSION, "title": "lead", "waiting": 0, "recentExchanges": []}
+
+
+async def test_work_between_sessions_is_told_in_words(live: Live) -> None:
+    """Each command says what came of it, and what may be done next."""
+    line = live.line
+    lead, reader = await live.host.new_session("lead"), await live.host.new_session("reader")
+    empty = await line.beside("result", "reader")
+    assert empty.stdout == "The session has got no message.\n"
+
+    sent = await line.beside("send", "--from", "lead", "--to", "reader", "--kind", "task", "Count.")
+    assert "running" in sent.stdout
+    message_id = sent.stdout.split()[1]
+    assert f"`coterie wait {message_id}`" in sent.stderr
+    early = await line.beside("result", "reader")
+    assert "No outcome yet" in early.stderr
+
+    await live.reply(live.host.slots.handed_over[0], "seven")
+    waited = await line.beside("wait", message_id)
+    assert "completed" in waited.stdout
+    assert "seven" in waited.stdout
+    told = await line.beside("result", "reader")
+    assert f"lead ({lead})" in told.stdout
+    status = await line.beside("status", reader)
+    assert "task from lead" in status.stdout
+    items = await line.beside("session", "items", "reader", "--limit", "1")
+    assert "1. task from lead" in items.stdout
+    assert "More: --after 1" in items.stderr
+
+
+async def test_prompts_and_their_end_are_told_in_words(live: Live) -> None:
+    """What waits has a position, what is stopped a name."""
+    line = live.line
+    await live.host.new_session("lead")
+    assert "Running in turn_" in (await line.beside("prompt", "lead", "first")).stdout
+    assert (await line.beside("prompt", "lead", "second")).stdout == "Queued at position 1.\n"
+    assert json.loads((await line.beside("prompt", "lead", "third", "--json")).stdout)["position"] == 2
+    stopped = await line.beside("cancel", "lead")
+    assert stopped.exit_code == 0
+    assert (await line.beside("release", "lead")).stdout == "No queue was held.\n"
+
+
+async def test_lists_are_told_in_words(live: Live) -> None:
+    """An empty one says how to fill it, a long one how to go on."""
+    line = live.line
+    assert "coterie run" in (await line.beside("session", "list")).stdout
+    assert "coterie run" in (await line.beside()).stdout
+    made = await line.beside("session", "new", "--title", "a")
+    assert str(line.surroundings.working_directory) in made.stdout
+    assert "a" in (await line.beside("session", "show", "a")).stdout
+    for number in range(21):
+        await live.host.new_session(f"session {number}")
+    assert "More: --cursor" in (await line.beside("session", "list", "--limit", "2")).stderr
+    assert "coterie session list" in (await line.beside()).stdout
+
+
+def test_cancel_names_what_it_stopped(line: Line, stub: Stub) -> None:
+    """A turn ends at its next step, a message at once."""
+    stub.says({"messageIds": ["msg_1"], "runningTurnIds": ["turn_1"]}, {"messageIds": [], "runningTurnIds": []})
+    assert line("cancel", SESSION).stdout == "Cancelled msg_1.\nStopping turn_1; it ends at its next step.\n"
+    assert line("cancel", SESSION).stdout == "Nothing was left to stop.\n"
+
+
+def _change(number: int, kind: str, ref: str) -> bytes:
+    data = {"sessionId": SESSION, "revision": number, "kind": kind, "ref": ref, "at": "now"}
+    return f"event: change\nid: {number}\ndata: {json.dumps(data)}\n\n".encode()
+
+
+def test_tail_prints_a_line_for_each_event(
+    line: Line, stub: Stub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Text of a model stays on its line; a gap is told."""
+    delta = json.dumps({"sessionId": SESSION, "turnId": "turn_1", "text": "a\n\x1b[2J"})
+    stub.events = [
+        _change(5, "turn", "turn_1") + f"event: delta\ndata: {delta}\n\n".encode(),
+        b"event: reset\nid: 9\ndata: {}\n\n",
+    ]
+    monkeypatch.setattr(follow, "BACKOFF_S", (0.0,))
+    terminal = Terminal(line.surroundings)
+
+    write = terminal.write
+    lines = list[str]()
+
+    def write_three(text: str) -> None:
+        lines.append(text)
+        write(text)
+        if len(lines) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(terminal, "write", write_three)
+    with pytest.raises(KeyboardInterrupt):
+        Tail(session=SESSION).run(terminal)
+    assert lines[0] == f"now {SESSION} turn turn_1\n"
+    assert lines[1] == f'{SESSION} {{"text": "a\\n\\u001b[2J"}}\n'
+    assert "gone" in lines[2]
+    said = capsys.readouterr().err
+    assert "Trying again in 0 s." in said
+    assert "Connected again." in said
+
+
+def test_a_conversation_survives_its_connection(line: Line, stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The prompt is sent again with its key, and what was missed is read."""
+    monkeypatch.setattr(follow, "BACKOFF_S", (0.0,))
+    session = {"session": {"id": SESSION, "revision": 3}}
+    receipt = {"inputId": "inp_1", "status": "running", "turnId": "turn_1", "replayed": False}
+    last = {**STATUS, "lastTurn": {"turnId": "turn_1", "status": "cancelled"}}
+    items = {"items": [{"number": 1, "turnId": "turn_1", "kind": "person", "text": "hi"}]}
+    stub.says(session, {"items": []}, receipt, receipt, last, items)
+    stub.events = [_change(4, "items", "1").replace(b"items", b"other"), b""]
+
+    found = line("prompt", SESSION, "hi", "--wait")
+
+    assert found.exit_code == 1
+    assert "The turn cancelled: no reason is known" in found.stderr
+    prompts = [params for name, params in stub.calls if name == "session.prompt"]
+    assert len(prompts) == 2
+    assert prompts[0] == prompts[1]
+
+
+def test_a_conversation_gives_up_a_host_that_stays_away(
+    line: Line, stub: Stub, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A script must not hang for ever."""
+    monkeypatch.setattr(follow, "BACKOFF_S", (0.0,))
+    monkeypatch.setattr(conversation, "_TRIES_MAX", 2)
+    stub.says({"session": {"id": SESSION, "revision": 3}}, {"items": []}, failure("LIMIT_EXCEEDED", "No."))
+    assert line("prompt", SESSION, "hi", "--wait").stderr == "LIMIT_EXCEEDED: No.\n"
+    stub.says({"session": {"id": SESSION, "revision": 3}}, {"items": []}, {"turnId": "turn_1"})
+    stub.events = [b""]
+    stub.on_stream = lambda: (data / "host.json").unlink()
+    assert line("prompt", SESSION, "hi", "--wait").exit_code == 1
+
+
+def test_an_interrupt_leaves_the_turn_and_says_so(line: Line, stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C stops the watching, not the work."""
+
+    def interrupted(*_: object) -> object:
+        raise KeyboardInterrupt
+
+    stub.says({"session": {"id": SESSION, "revision": 3}}, {"items": []})
+    monkeypatch.setattr(conversation, "follow", interrupted)
+    found = line("prompt", SESSION, "hi", "--wait")
+    assert found.exit_code == 130
+    assert f"`coterie cancel {SESSION}`" in found.stderr
+
+
+def test_down_does_not_wait_for_ever(line: Line, stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host that does not end is named."""
+    stub.says({"ok": True, "epoch": 1})
+    killed = list[tuple[int, int]]()
+    monkeypatch.setattr(os, "kill", lambda pid, number: killed.append((pid, number)))
+    found = line("down", "--timeout", "0")
+    assert found.exit_code == 1
+    assert "has not ended within 0 s" in found.stderr
+    assert killed
+
+
+def test_a_host_that_does_not_start_is_told_by_its_code(line: Line) -> None:
+    """The reason is the starter's."""
+
+    def start(_: Path) -> None:
+        raise ConfigInvalidError("config.toml:3: unknown key.")
+
+    line.surroundings.start = start
+    found = line("run", "hi")
+    assert (found.exit_code, found.stderr) == (2, "CONFIG_INVALID: config.toml:3: unknown key.\n")
+
+
+def test_session_options_do_not_go_with_an_old_session(line: Line) -> None:
+    """They would be dropped without a word."""
+    assert line("run", "hi", "--session", "lead", "--model", "m").exit_code == 2
+
+
+def test_a_refusal_of_the_system_is_one_line(line: Line) -> None:
+    """A full disk is no reason for a traceback."""
+
+    def refuse(_: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    line.surroundings.start = refuse
+    found = line("run", "hi")
+    assert found.exit_code == 1
+    assert found.stderr.startswith("INTERNAL: The system refused: ")
+
+
+def test_a_data_directory_of_nobody_is_told(line: Line) -> None:
+    """The shell leaves `~nobody-here` as it is."""
+    line.surroundings.fault = RuntimeError("Could not determine home directory.")
+    found = line("session", "list", "--data", "~nobody-here")
+    assert found.exit_code == 2
+    assert found.stderr.startswith("INVALID_ARGUMENT: ")
+
+
+async def test_an_interrupted_wait_ends_by_itself(live: Live) -> None:
+    """Its calls are bounded."""
+    await live.host.new_session("lead")
+    found = await asyncio.wait_for(live.line.beside("wait", "--idle", "lead"), BOUND_S)
+    assert (found.exit_code, found.stdout) == (0, "idle\n")
+
+
+def test_a_token_file_of_another_form_is_told(line: Line, data: Path) -> None:
+    """It cannot stand in a header."""
+    write_host(data, "http://127.0.0.1:1", token="a\nb")
+    found = line("session", "list")
+    assert found.exit_code == 1
+    assert found.stderr.startswith("HOST_UNAVAILABLE: ")

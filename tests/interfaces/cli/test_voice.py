@@ -1,0 +1,63 @@
+"""How a reply is written from live text that may be lost or late, and from the item that counts."""
+
+from typing import Any
+
+import pytest
+from tests.interfaces.cli.conftest import Line
+
+from coterie.interfaces.cli.conversation import Voice
+from coterie.interfaces.cli.terminal import Terminal
+
+
+def reply(text: str, **more: Any) -> dict[str, Any]:
+    """An item."""
+    return {"kind": "reply", "text": text, **more}
+
+
+@pytest.fixture
+def voice(line: Line) -> Voice:
+    """A voice on the streams of the test."""
+    return Voice(Terminal(line.surroundings))
+
+
+def test_an_item_completes_what_came_live(voice: Voice, capsys: pytest.CaptureFixture[str]) -> None:
+    """Live text that was lost is not missed."""
+    voice.delta("one ")
+    voice.item(reply("one two"))
+    assert capsys.readouterr().out == "one two\n"
+
+
+def test_live_text_that_comes_after_its_item_is_dropped(voice: Voice, capsys: pytest.CaptureFixture[str]) -> None:
+    """A wake-up may deliver an item before the last words of its stream."""
+    voice.delta("one ")
+    voice.item(reply("one two three"))
+    voice.delta("two ")
+    voice.delta("three")
+    voice.delta("next")
+    voice.item(reply("next"))
+    assert capsys.readouterr().out == "one two three\nnext\n"
+
+
+def test_a_reply_that_was_begun_anew_is_written_whole(voice: Voice, capsys: pytest.CaptureFixture[str]) -> None:
+    """The stream of a try that failed is not part of the reply."""
+    voice.delta("one tw")
+    voice.item(reply("other"))
+    assert capsys.readouterr().out == "one tw\nother\n"
+
+
+def test_calls_of_tools_are_remarks(voice: Voice, capsys: pytest.CaptureFixture[str]) -> None:
+    """The output stream has the replies, and nothing else."""
+    voice.item(reply("", calls=[{"id": "1", "name": "read", "arguments": '{"path": "a"}'}]))
+    voice.item({"kind": "tool_result", "tool": "read", "text": "no such file", "error": True})
+    voice.item({"kind": "tool_result", "tool": "read", "text": "fine"})
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == '· read {"path": "a"}\n· read: no such file\n'
+
+
+def test_a_voice_that_stops_ends_its_line(voice: Voice, capsys: pytest.CaptureFixture[str]) -> None:
+    """The shell's prompt must not stand behind half a reply."""
+    voice.delta("half")
+    voice.stop()
+    voice.stop()
+    assert capsys.readouterr().out == "half\n"

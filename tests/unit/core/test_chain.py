@@ -1,0 +1,48 @@
+"""Bounds on what one person's input may cause."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coterie.core import chain
+from coterie.core.chain import Chain
+from coterie.core.codes import Code
+from coterie.core.ids import ChainId
+from coterie.core.refusal import Refusal
+
+
+@given(st.integers(0, 20))
+def test_a_prompt_grants_as_many_deliveries_in_a_row_as_the_limit_says(hops_max: int) -> None:
+    """Eight are eight: no more, and no fewer."""
+    hops: int | Refusal = chain.hops_of_prompt(hops_max)
+    delivered: list[int] = []
+    while isinstance(hops := chain.hops_of_send(hops, hops_max), int):
+        delivered.append(hops)
+    assert delivered == list(range(hops_max, 0, -1))
+    assert (hops.code, hops.limit, hops.value) == (Code.LIMIT_EXCEEDED, "hops_max", hops_max)
+
+
+@given(st.lists(st.sampled_from(["send", "completion"]), max_size=40), st.integers(0, 12))
+def test_hops_never_grow(moves: list[str], hops_max: int) -> None:
+    """Whatever agents do among themselves, the depth that is left only falls."""
+    hops = chain.hops_of_prompt(hops_max)
+    for move in moves:
+        after = chain.hops_of_completion(hops) if move == "completion" else chain.hops_of_send(hops, hops_max)
+        if isinstance(after, Refusal):
+            return
+        assert 0 <= after <= hops
+        assert after < hops or hops == 0
+        hops = after
+
+
+@pytest.mark.parametrize(
+    ("used", "used_max", "free"), [(0, 1, True), (127, 128, True), (128, 128, False), (5, 1, False)]
+)
+def test_budgets_end_at_their_bound(used: int, used_max: int, *, free: bool) -> None:
+    """Messages and sessions are counted apart, each refusal names its own setting."""
+    message = chain.admit_message(Chain(ChainId("chn_1"), used, 999, 0), used_max)
+    session = chain.admit_session(Chain(ChainId("chn_1"), 999, used, 0), used_max)
+    assert (message is None, session is None) == (free, free)
+    if message and session:
+        assert (message.limit, message.value) == ("chain_messages_max", used_max)
+        assert (session.limit, session.value) == ("chain_sessions_max", used_max)

@@ -1,0 +1,190 @@
+"""The agent loop, line by line of its rules."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coterie.core.codes import Code
+from coterie.core.turn.items import Reply, ToolCall, ToolResult
+from coterie.core.turn.loop import (
+    BACKOFF_S,
+    AppendItems,
+    AskModel,
+    CancelAsked,
+    Finish,
+    LoopTurn,
+    ModelFailed,
+    Outcome,
+    Replied,
+    RunTools,
+    Started,
+    ToolsFinished,
+    advance,
+)
+from coterie.core.turn.silence import INSTRUCTION
+
+TURN = LoopTurn(requests_max=5)
+EXCUSED = replace(TURN, may_be_silent=True)
+CALL = ToolCall("1", "read", "{}")
+RESULT = ToolResult("1", "read", "text")
+TEXT, CALLS, MUTE = Reply("hello"), Reply("", (CALL,)), Reply(" \u200b\n", thinking="hm")
+BROKE = ModelFailed(Code.PROVIDER_ERROR, "broke", transient=True)
+
+
+def test_a_turn_begins_with_a_request() -> None:
+    """Without a word of its own."""
+    assert advance(TURN, Started()) == (TURN, (AskModel(),))
+
+
+def test_a_text_ends_the_turn_and_is_written_with_its_end() -> None:
+    """One transaction, so a reply without an outcome cannot be seen."""
+    turn, effects = advance(TURN, Replied(TEXT))
+    assert effects == (Finish(items=(TEXT,)),)
+    assert turn.requests == 1
+
+
+def test_calls_are_written_before_they_run_and_their_results_before_the_next_request() -> None:
+    """A crash between leaves a call without a result, never a result without a call."""
+    turn, effects = advance(TURN, Replied(CALLS))
+    after, follows = advance(turn, ToolsFinished((RESULT,)))
+    assert effects == (AppendItems((CALLS,)), RunTools((CALL,)))
+    assert follows == (AppendItems((RESULT,)), AskModel())
+    assert after.requests == 1
+
+
+def test_the_first_silence_is_asked_again_with_an_instruction_and_no_message() -> None:
+    """The instruction is the request's, so the transcript holds nothing that nobody said."""
+    turn, effects = advance(TURN, Replied(MUTE))
+    assert effects == (AppendItems((MUTE,)), AskModel(INSTRUCTION))
+    assert turn.silent_once
+
+
+def test_the_second_silence_fails_the_turn() -> None:
+    """A model that says nothing twice has nothing to say, and the person must know."""
+    turn, _ = advance(TURN, Replied(MUTE))
+    _, (finish,) = advance(turn, Replied(MUTE))
+    assert isinstance(finish, Finish)
+    assert (finish.code, finish.items) == (Code.EMPTY_MODEL_RESPONSE, (MUTE,))
+
+
+@pytest.mark.parametrize("reply", [TEXT, CALLS])
+def test_a_reply_after_a_silence_clears_it(reply: Reply) -> None:
+    """The next silence is a first one again."""
+    turn, _ = advance(replace(TURN, silent_once=True), Replied(reply))
+    assert not turn.silent_once
+
+
+def test_a_completion_may_be_met_with_silence() -> None:
+    """Completed, without a second request and without an error."""
+    turn, effects = advance(EXCUSED, Replied(MUTE))
+    assert effects == (Finish(items=(MUTE,)),)
+    assert not turn.may_be_silent
+
+
+@pytest.mark.parametrize("reply", [TEXT, CALLS, MUTE])
+def test_the_first_settled_reply_spends_the_excuse_whatever_it_is(reply: Reply) -> None:
+    """Else a turn could work for an hour and then end without a word."""
+    turn, _ = advance(EXCUSED, Replied(reply))
+    assert not turn.may_be_silent
+
+
+def test_silence_after_an_excused_turn_has_worked_is_asked_again() -> None:
+    """The excuse was for the notice, not for what came of it."""
+    turn, _ = advance(EXCUSED, Replied(CALLS))
+    turn, _ = advance(turn, ToolsFinished((RESULT,)))
+    _, effects = advance(turn, Replied(MUTE))
+    assert effects == (AppendItems((MUTE,)), AskModel(INSTRUCTION))
+
+
+def test_a_provider_retry_keeps_the_excuse() -> None:
+    """Nothing has settled, so it is the same attempt."""
+    turn, _ = advance(EXCUSED, BROKE)
+    assert turn.may_be_silent
+    assert advance(turn, Replied(MUTE))[1] == (Finish(items=(MUTE,)),)
+
+
+def test_a_provider_retry_after_a_silence_carries_the_instruction_again() -> None:
+    """It is the same request once more."""
+    turn, _ = advance(TURN, Replied(MUTE))
+    _, effects = advance(turn, BROKE)
+    assert effects == (AskModel(INSTRUCTION, BACKOFF_S[0]),)
+
+
+def test_transient_faults_are_retried_after_growing_waits_and_then_fail_with_what_came() -> None:
+    """Half a second, one, two; then the person decides."""
+    turn, waits = TURN, list[float]()
+    for _ in range(3):
+        turn, (ask,) = advance(turn, BROKE)
+        assert isinstance(ask, AskModel)
+        waits.append(ask.after_s)
+    _, effects = advance(turn, replace(BROKE, partial="half an ans"))
+    assert waits == [0.5, 1.0, 2.0]
+    assert effects == (Finish(Code.PROVIDER_ERROR, "broke", (Reply("half an ans"),)),)
+    assert turn.requests == 0
+
+
+def test_a_settled_reply_renews_the_patience() -> None:
+    """Faults are counted for one request."""
+    turn, _ = advance(replace(TURN, faults=3), Replied(CALLS))
+    _, effects = advance(turn, BROKE)
+    assert effects == (AskModel(None, 0.5),)
+
+
+@pytest.mark.parametrize(("retry_after_s", "waits"), [(0.1, 0.5), (7.0, 7.0), (60.0, 60.0), (60.1, None), (9e9, None)])
+def test_a_vendor_may_ask_for_up_to_a_minute(retry_after_s: float, waits: float | None) -> None:
+    """Longer than that a turn would hold its session for nothing."""
+    _, (effect,) = advance(TURN, replace(BROKE, retry_after_s=retry_after_s))
+    if waits is None:
+        assert effect == Finish(Code.PROVIDER_ERROR, "broke")
+    else:
+        assert effect == AskModel(None, waits)
+
+
+def test_a_lasting_fault_fails_at_once() -> None:
+    """A wrong key does not become right."""
+    fault = ModelFailed(Code.PROVIDER_AUTH, "no", transient=False)
+    assert advance(EXCUSED, fault)[1] == (Finish(Code.PROVIDER_AUTH, "no"),)
+
+
+def test_a_cancel_ends_the_turn_as_cancelled() -> None:
+    """Wherever the loop is."""
+    assert advance(TURN, CancelAsked())[1] == (Finish(cancelled=True),)
+
+
+@pytest.mark.parametrize("outcome", [ToolsFinished((RESULT,)), Replied(MUTE)])
+def test_the_bound_on_requests_ends_the_turn_with_its_name(outcome: Outcome) -> None:
+    """What was produced is kept, and no request is made beyond the bound."""
+    _, (finish,) = advance(replace(TURN, requests=5), outcome)
+    assert isinstance(finish, Finish)
+    assert finish.code is Code.LIMIT_EXCEEDED
+    assert "model_requests_max (5)" in finish.message
+    assert len(finish.items) == 1
+
+
+outcomes = st.one_of(
+    st.sampled_from([TEXT, CALLS, MUTE]).map(Replied),
+    st.sampled_from([BROKE, replace(BROKE, transient=False), replace(BROKE, retry_after_s=61)]),
+)
+
+
+@given(st.lists(outcomes, max_size=60), st.integers(1, 6), st.booleans())
+def test_every_turn_ends(script: list[Outcome], requests_max: int, *, excused: bool) -> None:
+    """Whatever a model does: at most the bound of settled replies, and never a third silence in a row."""
+    turn = LoopTurn(requests_max, excused)
+    settled = silences = 0
+    _, effects = advance(turn, Started())
+    for outcome in script:
+        if isinstance(outcome, Replied):
+            settled += 1
+            silences = silences + 1 if outcome.reply is MUTE else 0
+        turn, effects = advance(turn, outcome)
+        if any(isinstance(effect, RunTools) for effect in effects):
+            turn, effects = advance(turn, ToolsFinished((RESULT,)))
+        assert settled <= requests_max
+        assert silences < 3
+        assert effects
+        if isinstance(effects[-1], Finish):
+            return
+        assert isinstance(effects[-1], AskModel)
