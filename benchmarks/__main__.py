@@ -80,7 +80,8 @@ def _table(figures: Sequence[tuple[str, Figure]]) -> str:
     lines += [_line(figure) for _, figure in figures]
     widths = [max(len(line[column]) for line in lines) for column in range(3)]
     shown = [
-        f"{what:<{widths[0]}}  {figure:>{widths[1]}}  {budget:<{widths[2]}}  {met}" for what, figure, budget, met in lines
+        f"{what:<{widths[0]}}  {figure:>{widths[1]}}  {budget:<{widths[2]}}  {met}"
+        for what, figure, budget, met in lines
     ]
     missed = sum(figure.is_met is False for _, figure in figures)
     about = ", ".join(f"{name} {value}" for name, value in _machine().items())

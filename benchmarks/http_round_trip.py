@@ -55,7 +55,9 @@ class Connection:
 async def _served(host: Product) -> AsyncGenerator[int]:
     stopping, listening = asyncio.Event(), bind("127.0.0.1", 0)
     names = hosts_of(listening)
-    server = Server(build_app(host.operations, token=_TOKEN, hosts=lambda: names, stopping=stopping), listening, stopping)
+    server = Server(
+        build_app(host.operations, token=_TOKEN, hosts=lambda: names, stopping=stopping), listening, stopping
+    )
     port: int = listening.getsockname()[1]
     await server.start()
     try:

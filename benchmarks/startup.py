@@ -74,4 +74,6 @@ async def run(bench: Bench) -> list[Figure]:
     }
     found = await alternate(blocks, bench.size(9, 1))
     kept = {_HELP: budgets.HELP, _SERVING: budgets.SERVING}
-    return [Figure(f"{name}: p50", percentile(values(laps, "s"), 0.5), "s", kept.get(name)) for name, laps in found.items()]
+    return [
+        Figure(f"{name}: p50", percentile(values(laps, "s"), 0.5), "s", kept.get(name)) for name, laps in found.items()
+    ]

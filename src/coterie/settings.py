@@ -97,6 +97,15 @@ def load_settings(data_dir: Path, environment: Mapping[str, str]) -> Settings:
     )
 
 
+def model_hint(data_dir: Path) -> str:
+    """Return `model_help` in one sentence, for the error of a turn that has no model."""
+    names = ", ".join(vendor.key_env or vendor.host_env or "" for vendor in _vendors())
+    return (
+        f"No model is configured. Set one of {names} and start the host again, "
+        f"or add a [[models]] table to {data_dir / CONFIG_FILE}."
+    )
+
+
 def model_help(data_dir: Path) -> str:
     """Return the text that names every way to configure a model, for a host that has none."""
     lines = ["No model is configured. Set one of these variables and start again:", ""]

@@ -25,7 +25,7 @@ from coterie.ports.tool import Tool
 from coterie.runtime.effects import RuntimeParts
 from coterie.runtime.supervisor import Supervisor
 from coterie.runtime.tools.catalogue import native_tools
-from coterie.settings import Settings
+from coterie.settings import Settings, model_hint
 from coterie.storage.sqlite.feed import MemoryFeed
 from coterie.storage.sqlite.lock import DataLock
 from coterie.storage.sqlite.store import SqliteStore
@@ -134,6 +134,7 @@ async def engine(settings: Settings, clock: Clock | None = None) -> AsyncGenerat
                 tools,
                 settings.limits,
                 settings.permission_default,
+                model_hint(settings.data_dir),
             ),
             settings.limits.turns_max,
         )

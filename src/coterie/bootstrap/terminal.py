@@ -73,14 +73,14 @@ def _announced(running: "RunningHost", *, as_json: bool) -> None:
     from coterie.settings import model_help
 
     settings, found = running.engine.settings, running.engine
-    models = [{"key": model.key, "default": model.default, "from": model.origin} for model in settings.models]
+    chosen = default_binding(settings.models)
+    models = [{"key": model.key, "default": model is chosen, "from": model.origin} for model in settings.models]
     if as_json:
         about = {"url": running.url, "pid": os.getpid(), "dataDirectory": str(settings.data_dir), "models": models}
         told = {**about, "held": found.held, "interrupted": found.interrupted}
         typer.echo(json_line(told, unicode=False))
         return
     lines = [f"Coterie listens on {running.url}", f"Data: {settings.data_dir}"]
-    chosen = default_binding(settings.models)
     if chosen is None:
         lines += ["", model_help(settings.data_dir), ""]
     lines += [f"Model: {m.key} ({m.origin})" + (" - the default" if m is chosen else "") for m in settings.models]
@@ -202,10 +202,9 @@ def _verify(data: Path, *, as_json: bool) -> int:
         failures = [{"invariant": violation.invariant, "ref": violation.ref} for violation in broken]
         typer.echo(json_line({"ok": not broken, "checked": len(checked), "failures": failures}, unicode=False))
     else:
-        typer.echo(
-            "\n".join(f"BROKEN  {violation.invariant}: {violation.ref}" for violation in broken) or "ok", nl=False
-        )
-        typer.echo(f"{len(checked)} promises checked")
+        for violation in broken:
+            typer.echo(f"BROKEN  {violation.invariant}: {violation.ref}")
+        typer.echo(f"{'broken' if broken else 'ok'}; {len(checked)} promises checked")
     return 1 if broken else 0
 
 

@@ -43,6 +43,8 @@ class RuntimeParts:
     tools: Mapping[str, Tool]
     limits: Limits
     permission_default: Mode
+    model_hint: str
+    """What to tell a person who has configured no model."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,7 @@ class Worker:
         path = whole.session.project_path
         if path is not None and not Path(path).is_dir():
             return Refusal(Code.FOLDER_GONE, f"The project folder {path} is not there any more.")
-        return binding_for(whole.session, self._parts.models)
+        return binding_for(whole.session, self._parts.models, self._parts.model_hint)
 
     async def _until_finished(self, run: _Run) -> Turn | None:
         outcome: Outcome = Started()

@@ -3,8 +3,11 @@
 import asyncio
 import json
 import os
+import subprocess
+import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -25,6 +28,17 @@ BOUND_S: Final = 10
 EPOCH: Final = 1
 BREAK: Final = b"break"
 """What a stub answers to close the connection without an answer."""
+SESSION: Final = f"ses_{'0' * 32}"
+PROGRAM: Final = """
+import sys
+from pathlib import Path
+from coterie.interfaces.cli.app import build
+class Here:
+    working_directory, variables = Path.cwd(), {}
+    def data_directory(self, explicit): return explicit
+    def start_host(self, data): raise AssertionError
+build(Here())()
+"""
 
 
 @dataclass
@@ -159,6 +173,20 @@ def failure(code: str, message: str, **data: Any) -> bytes:
     """An error of JSON-RPC."""
     error = {"code": -32000, "message": message, "data": {"errorCode": code, "retryable": False, **data}}
     return json.dumps({"jsonrpc": "2.0", "id": 1, "error": error}).encode()
+
+
+def change(number: int) -> bytes:
+    """An event as the host sends it."""
+    data = {"sessionId": SESSION, "revision": number, "kind": "turn", "ref": f"turn_{number}", "at": "now"}
+    return f"event: change\nid: {number}\ndata: {json.dumps(data)}\n\n".encode()
+
+
+@contextmanager
+def running_program(*words: str) -> Generator[subprocess.Popen[str]]:
+    """The program in a process of its own."""
+    command = [sys.executable, "-c", PROGRAM, *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        yield running
 
 
 def _handler(stub: Stub) -> type[BaseHTTPRequestHandler]:

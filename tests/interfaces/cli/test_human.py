@@ -2,19 +2,13 @@
 
 import asyncio
 import json
-import os
 from pathlib import Path
 from typing import Any
 
-import pytest
-from tests.interfaces.cli.conftest import BOUND_S, Line, Live, Stub, failure, write_host
+from tests.interfaces.cli.conftest import BOUND_S, SESSION, Line, Live, Stub, change, write_host
 
 from coterie.core.errors import ConfigInvalidError
-from coterie.interfaces.cli import conversation, follow
-from coterie.interfaces.cli.terminal import Terminal
-from coterie.interfaces.cli.watch import Tail
 
-SESSION = f"ses_{'0' * 32}"
 STATUS: dict[str, Any] = {"sessionId": SESSION, "title": "lead", "waiting": 0, "recentExchanges": []}
 
 
@@ -78,52 +72,14 @@ def test_cancel_names_what_it_stopped(line: Line, stub: Stub) -> None:
     assert line("cancel", SESSION).stdout == "Nothing was left to stop.\n"
 
 
-def _change(number: int, kind: str, ref: str) -> bytes:
-    data = {"sessionId": SESSION, "revision": number, "kind": kind, "ref": ref, "at": "now"}
-    return f"event: change\nid: {number}\ndata: {json.dumps(data)}\n\n".encode()
-
-
-def test_tail_prints_a_line_for_each_event(
-    line: Line, stub: Stub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Text of a model stays on its line; a gap is told."""
-    delta = json.dumps({"sessionId": SESSION, "turnId": "turn_1", "text": "a\n\x1b[2J"})
-    stub.events = [
-        _change(5, "turn", "turn_1") + f"event: delta\ndata: {delta}\n\n".encode(),
-        b"event: reset\nid: 9\ndata: {}\n\n",
-    ]
-    monkeypatch.setattr(follow, "BACKOFF_S", (0.0,))
-    terminal = Terminal(line.surroundings)
-
-    write = terminal.write
-    lines = list[str]()
-
-    def write_three(text: str) -> None:
-        lines.append(text)
-        write(text)
-        if len(lines) == 3:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(terminal, "write", write_three)
-    with pytest.raises(KeyboardInterrupt):
-        Tail(session=SESSION).run(terminal)
-    assert lines[0] == f"now {SESSION} turn turn_1\n"
-    assert lines[1] == f'{SESSION} {{"text": "a\\n\\u001b[2J"}}\n'
-    assert "gone" in lines[2]
-    said = capsys.readouterr().err
-    assert "Trying again in 0 s." in said
-    assert "Connected again." in said
-
-
-def test_a_conversation_survives_its_connection(line: Line, stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_conversation_survives_its_connection(line: Line, stub: Stub) -> None:
     """The prompt is sent again with its key, and what was missed is read."""
-    monkeypatch.setattr(follow, "BACKOFF_S", (0.0,))
     session = {"session": {"id": SESSION, "revision": 3}}
     receipt = {"inputId": "inp_1", "status": "running", "turnId": "turn_1", "replayed": False}
     last = {**STATUS, "lastTurn": {"turnId": "turn_1", "status": "cancelled"}}
     items = {"items": [{"number": 1, "turnId": "turn_1", "kind": "person", "text": "hi"}]}
     stub.says(session, {"items": []}, receipt, receipt, last, items)
-    stub.events = [_change(4, "items", "1").replace(b"items", b"other"), b""]
+    stub.events = [change(4).replace(b'"turn"', b'"other"'), b""]
 
     found = line("prompt", SESSION, "hi", "--wait")
 
@@ -132,44 +88,6 @@ def test_a_conversation_survives_its_connection(line: Line, stub: Stub, monkeypa
     prompts = [params for name, params in stub.calls if name == "session.prompt"]
     assert len(prompts) == 2
     assert prompts[0] == prompts[1]
-
-
-def test_a_conversation_gives_up_a_host_that_stays_away(
-    line: Line, stub: Stub, data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A script must not hang for ever."""
-    monkeypatch.setattr(follow, "BACKOFF_S", (0.0,))
-    monkeypatch.setattr(conversation, "_TRIES_MAX", 2)
-    stub.says({"session": {"id": SESSION, "revision": 3}}, {"items": []}, failure("LIMIT_EXCEEDED", "No."))
-    assert line("prompt", SESSION, "hi", "--wait").stderr == "LIMIT_EXCEEDED: No.\n"
-    stub.says({"session": {"id": SESSION, "revision": 3}}, {"items": []}, {"turnId": "turn_1"})
-    stub.events = [b""]
-    stub.on_stream = lambda: (data / "host.json").unlink()
-    assert line("prompt", SESSION, "hi", "--wait").exit_code == 1
-
-
-def test_an_interrupt_leaves_the_turn_and_says_so(line: Line, stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C stops the watching, not the work."""
-
-    def interrupted(*_: object) -> object:
-        raise KeyboardInterrupt
-
-    stub.says({"session": {"id": SESSION, "revision": 3}}, {"items": []})
-    monkeypatch.setattr(conversation, "follow", interrupted)
-    found = line("prompt", SESSION, "hi", "--wait")
-    assert found.exit_code == 130
-    assert f"`coterie cancel {SESSION}`" in found.stderr
-
-
-def test_down_does_not_wait_for_ever(line: Line, stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A host that does not end is named."""
-    stub.says({"ok": True, "epoch": 1})
-    killed = list[tuple[int, int]]()
-    monkeypatch.setattr(os, "kill", lambda pid, number: killed.append((pid, number)))
-    found = line("down", "--timeout", "0")
-    assert found.exit_code == 1
-    assert "has not ended within 0 s" in found.stderr
-    assert killed
 
 
 def test_a_host_that_does_not_start_is_told_by_its_code(line: Line) -> None:

@@ -15,8 +15,9 @@ def reply(text: str, **more: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def voice(line: Line) -> Voice:
-    """A voice on the streams of the test."""
+def voice(line: Line, capsys: pytest.CaptureFixture[str]) -> Voice:
+    """A voice on the streams of the test, which are captured already."""
+    del capsys
     return Voice(Terminal(line.surroundings))
 
 

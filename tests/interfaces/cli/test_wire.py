@@ -4,32 +4,34 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.interfaces.cli.conftest import BOUND_S, BREAK, Line, Stub, failure, write_host
+from tests.interfaces.cli.conftest import (
+    BOUND_S,
+    BREAK,
+    PROGRAM,
+    SESSION,
+    Line,
+    Stub,
+    change,
+    failure,
+    running_program,
+    write_host,
+)
 
+from coterie.core.errors import HostUnavailableError
 from coterie.interfaces.cli.dial import Event, parse
 from coterie.interfaces.cli.follow import Lost, Opened, Start, follow
 
-SESSION = f"ses_{'0' * 32}"
-PROGRAM = """
-import sys
-from pathlib import Path
-from coterie.interfaces.cli.app import build
-class Here:
-    working_directory, variables = Path.cwd(), {}
-    def data_directory(self, explicit): return explicit
-    def start_host(self, data): raise AssertionError
-build(Here())()
-"""
 HOST = """
 import http.server, json, os, signal, sys
 from pathlib import Path
-data, epoch = Path(sys.argv[1]), int(sys.argv[2])
+data, epoch, stubborn = Path(sys.argv[1]), int(sys.argv[2]), len(sys.argv) > 3
 class Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *args): pass
     def do_POST(self):
@@ -37,6 +39,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(200); self.send_header("Content-Length", str(len(body))); self.end_headers()
         self.wfile.write(body)
 def stop(*args):
+    if stubborn: return
     (data / "host.json").unlink()
     os._exit(0)
 signal.signal(signal.SIGTERM, stop)
@@ -44,12 +47,6 @@ server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
 print(server.server_port, flush=True)
 server.serve_forever()
 """
-
-
-def change(number: int) -> bytes:
-    """An event as the host sends it."""
-    data = {"sessionId": SESSION, "revision": number, "kind": "turn", "ref": f"turn_{number}", "at": "now"}
-    return f"event: change\nid: {number}\ndata: {json.dumps(data)}\n\n".encode()
 
 
 def test_no_host_is_told_with_what_to_do(line: Line, data: Path) -> None:
@@ -232,23 +229,11 @@ def test_a_stream_finds_a_host_that_starts_again_elsewhere(stub: Stub, data: Pat
         assert next(followed) == Opened(again=True)
 
 
-@contextmanager
-def tail(data: Path, *words: str) -> Generator[subprocess.Popen[str]]:
-    """`tail` in a process of its own."""
-    with subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, "tail", "--data", str(data), *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as running:
-        yield running
-
-
 def test_tail_prints_one_json_a_line_and_ends_on_an_interrupt(stub: Stub, data: Path) -> None:
     """Ctrl-C is the way to end it, not a fault of it."""
     delta = json.dumps({"sessionId": SESSION, "turnId": "turn_1", "text": "hi"})
     stub.events = [b"event: cursor\nid: 4\ndata: {}\n\n" + change(5), f"event: delta\ndata: {delta}\n\n".encode()]
-    with tail(data, SESSION, "--json") as running:
+    with running_program("tail", SESSION, "--data", str(data), "--json") as running:
         assert running.stdout is not None
         lines = [json.loads(running.stdout.readline()) for _ in range(2)]
         running.send_signal(signal.SIGINT)
@@ -260,11 +245,57 @@ def test_tail_prints_one_json_a_line_and_ends_on_an_interrupt(stub: Stub, data: 
     assert "Traceback" not in said
 
 
+def test_tail_prints_a_line_for_each_event(stub: Stub, data: Path) -> None:
+    """Text of a model stays on its line; a gap is told."""
+    delta = json.dumps({"sessionId": SESSION, "turnId": "turn_1", "text": "a\n\x1b[2J"})
+    stub.events = [
+        change(5) + f"event: delta\ndata: {delta}\n\n".encode(),
+        b"event: reset\nid: 9\ndata: {}\n\n",
+    ]
+    with running_program("tail", SESSION, "--data", str(data)) as running:
+        assert running.stdout is not None
+        lines = [running.stdout.readline() for _ in range(3)]
+        running.send_signal(signal.SIGINT)
+        _, said = running.communicate(timeout=BOUND_S)
+    assert lines[0] == f"now {SESSION} turn turn_5\n"
+    assert lines[1] == f'{SESSION} {{"text": "a\\n\\u001b[2J"}}\n'
+    assert "gone" in lines[2]
+    assert "Trying again in 0.1 s." in said
+    assert "Connected again." in said
+
+
+def test_an_interrupt_leaves_the_turn_and_says_so(stub: Stub, data: Path) -> None:
+    """Ctrl-C stops the watching, not the work."""
+    stub.says({"session": {"id": SESSION, "revision": 3}}, {"items": []}, {"turnId": "turn_1"})
+    opened = threading.Event()
+    stub.on_stream = opened.set
+    with running_program("prompt", SESSION, "hi", "--wait", "--data", str(data)) as running:
+        assert opened.wait(BOUND_S)
+        running.send_signal(signal.SIGINT)
+        _, said = running.communicate(timeout=BOUND_S)
+    assert running.returncode == 130
+    assert f"`coterie cancel {SESSION}`" in said
+    assert "Traceback" not in said
+
+
+def test_a_stream_is_not_hoped_for_for_ever(stub: Stub, data: Path) -> None:
+    """A script must not hang on a host that stays away."""
+    stub.events = [change(5)]
+    pauses = list[float]()
+    followed = follow(Start(data, SESSION, "4", tries_max=2), pause=pauses.append)
+    with closing(followed):
+        assert next(followed) == Opened(again=False)
+        (data / "host.json").unlink()
+        with pytest.raises(HostUnavailableError):
+            list(followed)
+    assert len(pauses) == 2
+
+
 @contextmanager
-def hosting(data: Path, epoch: int) -> Generator[subprocess.Popen[str]]:
+def hosting(data: Path, epoch: int, *more: str) -> Generator[subprocess.Popen[str]]:
     """A process that answers as a host of the first epoch, whatever its own is."""
     with subprocess.Popen(
-        [sys.executable, "-c", HOST, str(data), str(epoch)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", HOST, str(data), str(epoch), *more], stdout=subprocess.PIPE, text=True
     ) as host:
         assert host.stdout is not None
         write_host(data, f"http://127.0.0.1:{host.stdout.readline().strip()}", pid=host.pid)
@@ -291,6 +322,14 @@ def test_down_stops_no_process_that_has_not_proved_to_be_the_host(line: Line, da
         assert found.exit_code == 1
         assert "nothing was stopped" in found.stderr
         assert host.poll() is None
+
+
+def test_down_does_not_wait_for_ever(line: Line, data: Path) -> None:
+    """A host that does not end is named."""
+    with hosting(data, 1, "stubborn") as host:
+        found = line("down", "--timeout", "0.1")
+        assert found.exit_code == 1
+        assert f"The host {host.pid} has not ended within 0.1 s" in found.stderr
 
 
 def test_down_without_a_host_says_so(line: Line) -> None:

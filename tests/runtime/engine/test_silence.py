@@ -67,7 +67,13 @@ async def test_a_silent_reply_to_a_person_is_asked_again_once_without_a_message(
 
 @pytest.mark.parametrize(
     "reply",
-    ["silence: true", r'text: " \n\t"', r'text: "\u200b\u2060"', "silence: true, thinking: 'I wonder.'", r'text: ["", "\u00a0"]'],
+    [
+        "silence: true",
+        r'text: " \n\t"',
+        r'text: "\u200b\u2060"',
+        "silence: true, thinking: 'I wonder.'",
+        r'text: ["", "\u00a0"]',
+    ],
 )
 async def test_the_second_reply_without_visible_text_fails_the_turn(stage: SetStage, reply: str) -> None:
     """Case 112: white space, what has no width and thoughts are no answer."""

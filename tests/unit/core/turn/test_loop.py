@@ -169,7 +169,7 @@ outcomes = st.one_of(
 )
 
 
-@given(st.lists(outcomes, max_size=60), st.integers(1, 6), st.booleans())
+@given(script=st.lists(outcomes, max_size=60), requests_max=st.integers(1, 6), excused=st.booleans())
 def test_every_turn_ends(script: list[Outcome], requests_max: int, *, excused: bool) -> None:
     """Whatever a model does: at most the bound of settled replies, and never a third silence in a row."""
     turn = LoopTurn(requests_max, excused)

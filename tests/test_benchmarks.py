@@ -1,0 +1,58 @@
+"""The benchmarks run, and what they count keeps its budget. Times are for people: no test looks at one."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+BOUND_S = 60
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What a smoke of the questions that count prints."""
+    command = [sys.executable, "-m", "benchmarks", "round_trip", "pairs", "sends", "growth"]
+    data = tmp_path_factory.mktemp("bench")
+    run = subprocess.run(
+        [*command, "--quick", "--json", "--data", str(data)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=BOUND_S,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert not list(data.iterdir()), "nothing is left behind"
+    return json.loads(run.stdout)
+
+
+def test_every_figure_says_what_it_is(found: dict[str, Any]) -> None:
+    """Programs compare runs by these names."""
+    assert set(found) == {"machine", "figures"}
+    assert {figure["question"] for figure in found["figures"]} == {"round_trip", "pairs", "sends", "growth"}
+    for figure in found["figures"]:
+        assert set(figure) == {"question", "what", "value", "unit", "budget", "note", "met"}
+        assert figure["value"] is not None, figure["note"]
+        assert (figure["met"] is None) == (figure["budget"] is None)
+    names = [(figure["question"], figure["what"]) for figure in found["figures"]]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize(
+    ("budget", "commits"), [("commits-fused", 2), ("commits-fused-read", 3), ("commits-queued", 4)]
+)
+def test_a_round_trip_has_no_commit_too_many(found: dict[str, Any], budget: str, commits: int) -> None:
+    """A flush costs more than everything around it; through the operations there are no more than in the use cases."""
+    counted = [figure["value"] for figure in found["figures"] if (figure["budget"] or {}).get("name") == budget]
+    assert counted == [commits, commits]
+
+
+def test_round_trips_at_once_share_their_commits(found: dict[str, Any]) -> None:
+    """Else 32 pairs would be as slow as one."""
+    counted = [figure["value"] for figure in found["figures"] if figure["what"].endswith("commits per round trip")]
+    assert counted
+    assert max(counted) < 1
