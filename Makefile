@@ -14,7 +14,7 @@ PYTEST := $(if $(COVER),$(BIN)/coverage run --parallel-mode -m pytest,$(BIN)/pyt
 QUICK_TESTS := $(wildcard tests/unit tests/contract) tests/test_tidy.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up setup fmt lint quick test contract coverage package rest check bench clean
+.PHONY: help demo up setup fmt lint quick test contract coverage package rest check bench docs clean
 
 help:  ## say what can be made
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-9s %s\n", $$1, $$2 }'
@@ -70,6 +70,9 @@ check:  ## all that CI runs
 
 bench: $(DEV_STAMP)  ## measure, beside the budgets
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+docs: $(DEV_STAMP)  ## write the reference pages again, from the program's own tables
+	@$(BIN)/python docs/reference/generate.py
 
 clean:  ## remove what was built, .venv included
 	@rm -rf $(VENV) build dist .coverage .coverage.* .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,153 @@
+"""Writes the reference pages from the tables that the program runs on; `--check` compares instead of writing."""
+
+import ast
+import inspect
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Final
+
+from pydantic.fields import FieldInfo
+
+from coterie.core import limits
+from coterie.core.codes import Code
+from coterie.core.ledger.states import MESSAGE_TABLE
+from coterie.core.limits import RANGES, Limits
+from coterie.core.turn.states import TURN_TABLE
+from coterie.interfaces.wire.errors import ERRORS
+from coterie.operations.catalogue import OPERATIONS, Operation
+
+HERE: Final = Path(__file__).parent
+_NOTE: Final = "<!-- Made by generate.py beside this file; `make docs` writes it again. -->"
+_COMMANDS: Final = (
+    "", "up", "down", "demo", "run", "prompt", "session new", "session list", "session show", "session items", "send",
+    "wait", "result", "cancel", "status", "release", "tail", "verify", "model-server",
+)  # fmt: skip
+
+
+def states() -> Iterator[str]:
+    """The state machines as diagrams."""
+    yield "# States"
+    yield "Each diagram is the table that guards the moves in SQL. What is not drawn cannot happen."
+    for title, table in (("A message", MESSAGE_TABLE), ("A turn", TURN_TABLE)):
+        yield f"## {title}"
+        yield f"```mermaid\n{table.diagram()}\n```"
+        rows = [
+            f"| `{source}` | {event.__name__} | `{target}` | {_first(event)} |" for source, event, target in table.rows
+        ]
+        yield "\n".join(["| from | event | to | when |", "|---|---|---|---|", *rows])
+
+
+def operations() -> Iterator[str]:
+    """The catalogue of operations."""
+    yield "# Operations"
+    yield (
+        "Every operation has the same name, parameters, answer and errors at every door: `POST /rpc` (JSON-RPC 2.0), REST "
+        "below `/api/v1` (OpenAPI at `/api/v1/openapi.json`), the terminal, plugins and the agents' own tools. *Agents* "
+        "says whether a running turn may ask for it. Every operation that changes something takes `idempotencyKey`."
+    )
+    for operation in OPERATIONS:
+        yield f"## `{operation.name}`"
+        yield operation.summary
+        agents = "people and agents" if operation.agents else "people"
+        yield f"`{operation.verb} /api/v1{operation.path}` · {agents} · answers `{operation.result.__name__}`"
+        rows = list(_params(operation))
+        if rows:
+            yield "\n".join(["| parameter | type | default | |", "|---|---|---|---|", *rows])
+
+
+def _params(operation: Operation) -> Iterator[str]:
+    for name, field in operation.params.model_fields.items():
+        default = "required" if field.is_required() else f"`{_default(field)}`"
+        description = (field.description or "").replace("\n", " ")
+        yield f"| `{field.alias or name}` | `{_type(field)}` | {default} | {description} |"
+
+
+def _default(field: FieldInfo) -> str:
+    value: object = field.get_default(call_default_factory=True, validated_data={})
+    return str(getattr(value, "value", value))
+
+
+def _type(field: FieldInfo) -> str:
+    text = inspect.formatannotation(field.annotation)
+    return text.replace("coterie.core.permission.", "").replace("typing.", "").replace(" | ", " or ").replace("|", "or")
+
+
+def errors() -> Iterator[str]:
+    """The error table."""
+    yield "# Errors"
+    yield (
+        "A refusal looks alike at every door: `{code, message, data: {errorCode, retryable, limit?, value?, candidates?, "
+        "path?}}`. Programs act on `errorCode`; the message is for people."
+    )
+    head = ["| code | HTTP | JSON-RPC | exit status |", "|---|---|---|---|"]
+    rows = [f"| `{code}` | {ERRORS[code].http} | {ERRORS[code].rpc} | {ERRORS[code].exit} |" for code in Code]
+    yield "\n".join([*head, *rows])
+
+
+def settings() -> Iterator[str]:
+    """The limits."""
+    yield "# Limits"
+    yield "Set in `[limits]` of `config.toml` in the data directory. A refusal names the limit that refused."
+    told = _attribute_docs(limits, "Limits")
+    rows = [
+        f"| `{limit.name}` | {limit.default} | {RANGES[limit.name][0]} to {RANGES[limit.name][1]} | {told[limit.name]} |"
+        for limit in fields(Limits)
+    ]
+    yield "\n".join(["| limit | default | range | |", "|---|---|---|---|", *rows])
+
+
+def terminal() -> Iterator[str]:
+    """The help of every command."""
+    yield "# Terminal"
+    yield "Every command takes `--json`; the exit status follows the [error table](errors.md)."
+    environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}  # noqa: TID251 - for the child process
+    for command in _COMMANDS:
+        words = [sys.executable, "-m", "coterie", *command.split(), "--help"]
+        done = subprocess.run(words, capture_output=True, text=True, check=True, env=environment)  # noqa: S603 - ours
+        yield f"## `{' '.join(['coterie', command]).strip()}`"
+        yield "```text\n" + "\n".join(line.rstrip() for line in done.stdout.strip().splitlines()) + "\n```"
+
+
+def _first(event: type) -> str:
+    return (event.__doc__ or "").strip().splitlines()[0]
+
+
+def _attribute_docs(module: object, name: str) -> dict[str, str]:
+    tree = ast.parse(inspect.getsource(module))  # pyright: ignore[reportArgumentType]  # any module will do
+    body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
+    found: dict[str, str] = {}
+    for field, text in zip(body, body[1:], strict=False):
+        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+            found[ast.unparse(field.target)] = str(text.value.value)
+    return found
+
+
+PAGES: Final[dict[str, Callable[[], Iterator[str]]]] = {
+    "states.md": states,
+    "operations.md": operations,
+    "errors.md": errors,
+    "limits.md": settings,
+    "terminal.md": terminal,
+}
+
+
+def main() -> int:
+    """Write the pages, or tell which of them are not what they should be."""
+    stale = 0
+    for name, page in PAGES.items():
+        text = "\n\n".join([_NOTE, *page()]) + "\n"
+        path = HERE / name
+        if "--check" not in sys.argv:
+            path.write_text(text, encoding="utf-8")
+        elif not path.exists() or path.read_text(encoding="utf-8") != text:
+            stale += 1
+            print(f"{path.relative_to(HERE.parent.parent)} is stale; `make docs` writes it again")  # noqa: T201
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
