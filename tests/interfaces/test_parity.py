@@ -1,5 +1,6 @@
 """One catalogue, two doors: the same answers and the same refusals."""
 
+import re
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -20,6 +21,7 @@ GOOD: Final[dict[str, dict[str, Any]]] = {
     "session.list": {"limit": 1},
     "session.get": {"sessionId": "$a"},
     "session.items": {"sessionId": "$b", "after": 0, "limit": 5},
+    "session.turn": {"turnId": "$t"},
     "session.prompt": {"sessionId": "$a", "text": "Good day.", "idempotencyKey": "k"},
     "session.release": {"sessionId": "$a"},
     "collaboration.send": {"sessionId": "$b", "content": "More.", "kind": "task", "asSessionId": "$a"},
@@ -32,7 +34,7 @@ GOOD: Final[dict[str, dict[str, Any]]] = {
     "collaboration.chain": {"messageId": "$m"},
     "ledger.verify": {},
 }
-"""Parameters that succeed; `$a` and `$b` are sessions, `$m` is a message from a to b that runs."""
+"""Parameters that succeed; `$a` and `$b` are sessions, `$m` is a message from a to b that runs in turn `$t`."""
 
 # What a refusal of the rules looks like; wrong parameters are tried one by one below.
 REFUSED: Final[tuple[tuple[str, dict[str, Any], str], ...]] = (
@@ -45,6 +47,7 @@ REFUSED: Final[tuple[tuple[str, dict[str, Any], str], ...]] = (
     ("session.get", {"sessionId": "ses_nothing"}, "NOT_FOUND"),
     ("session.get", {"sessionId": "é ?#"}, "NOT_FOUND"),
     ("session.items", {"sessionId": "$m"}, "NOT_FOUND"),
+    ("session.turn", {"turnId": "turn_nothing"}, "NOT_FOUND"),
     ("session.prompt", {"sessionId": "$a", "text": " "}, "INVALID_ARGUMENT"),
     ("session.prompt", {"sessionId": "$a", "text": "x" * 65_537}, "LIMIT_EXCEEDED"),
     ("session.release", {"sessionId": "ses_nothing"}, "NOT_FOUND"),
@@ -69,7 +72,7 @@ async def _prepared(path: Path) -> AsyncGenerator[tuple[Door, dict[str, str]]]:
         door = Door(await stack.enter_async_context(in_process(app)))
         first, second = await host.new_session("a"), await host.new_session("b")
         sent = await host.ask("collaboration.send", sessionId=second, content="Do.", kind="task", asSessionId=first)
-        yield door, {"$a": first, "$b": second, "$m": sent["messageId"]}
+        yield door, {"$a": first, "$b": second, "$m": sent["messageId"], "$t": sent["turnId"]}
 
 
 def _filled(value: Any, names: dict[str, str]) -> Any:
@@ -112,7 +115,7 @@ async def test_both_doors_give_the_same_refusal(tmp_path: Path, name: str, param
 def _wrong() -> list[tuple[Operation, dict[str, Any], str]]:
     found: list[tuple[Operation, dict[str, Any], str]] = []
     for operation in OPERATIONS:
-        good, in_path = GOOD[operation.name], {"sessionId"} if "{sessionId}" in operation.path else set[str]()
+        good, in_path = GOOD[operation.name], set(re.findall(r"\{(\w+)\}", operation.path))
         for name, shape in properties(operation).items():
             if name in in_path:
                 continue

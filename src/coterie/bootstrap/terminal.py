@@ -107,7 +107,9 @@ def add_commands(app: typer.Typer, machine: Machine) -> None:
     ) -> None:
         """Start the host and run it until Ctrl-C.
 
-        Example: coterie up --port 0
+        \b
+        Example:
+          coterie up --port 0
         """
         with reporting(as_json=as_json):
             if detach:
@@ -125,18 +127,22 @@ def add_commands(app: typer.Typer, machine: Machine) -> None:
         model: Annotated[str | None, typer.Option(help="The model's name there.")] = None,
         as_json: JsonOption = False,
     ) -> None:
-        """Watch a lead give work to two readers on a folder, and answer.
+        """Watch three sessions work together on a folder.
 
-        Example: coterie demo ~/my-project
+        \b
+        Example:
+          coterie demo ~/my-project
         """
         with reporting(as_json=as_json):
             raise typer.Exit(_demo(machine, folder, (provider, model), as_json=as_json))
 
     @app.command(rich_help_panel="Host")
     def verify(*, data: DataOption = None, as_json: JsonOption = False) -> None:
-        """Check every promise that the ledger's rows can show; works beside a running host.
+        """Check the ledger; works beside a running host.
 
-        Example: coterie verify --json
+        \b
+        Example:
+          coterie verify --json
         """
         with reporting(as_json=as_json):
             raise typer.Exit(_verify(machine.data_directory(data), as_json=as_json))
@@ -149,9 +155,11 @@ def add_commands(app: typer.Typer, machine: Machine) -> None:
         port: PortOption = None,
         as_json: JsonOption = False,
     ) -> None:
-        """Serve a scripted model over the vendors' wire formats, for demos and tests.
+        """Serve a scripted model, for demos and tests.
 
-        Example: coterie model-server script.yaml --port 8900
+        \b
+        Example:
+          coterie model-server script.yaml --port 8900
         """
         from coterie.model_server import serve
 

@@ -51,6 +51,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation("session.create", params.SessionCreate, views.OneSession, sessions.create, _EDIT, _PERSON, "/sessions"),
     Operation("session.list", params.SessionList, views.SessionPage, sessions.page, _LOW, _PERSON, "/sessions"),
     Operation("session.get", params.SessionRef, views.OneSession, sessions.get, _LOW, _PERSON, "/sessions/{sessionId}"),
+    Operation("session.turn", params.TurnRef, views.TurnView, sessions.turn, _LOW, _PERSON, "/turns/{turnId}"),
     Operation(
         "session.items",
         params.SessionItems,

@@ -9,6 +9,7 @@ from coterie.core.errors import InvalidArgumentError
 from coterie.core.ids import ChainId, MessageId, SessionId, TurnId
 from coterie.core.ledger.message import Kind, Message
 from coterie.core.text import cut
+from coterie.core.turn.turn import Turn
 from coterie.operations import params, sessions, views
 from coterie.operations.act import Act
 
@@ -109,7 +110,7 @@ async def status(act: Act, given: params.SessionRef) -> views.StatusView:
         created_by_session=views.SessionReference(session_id=creator.id, title=creator.title) if creator else None,
         created_sessions=[views.SessionReference(session_id=id_, title=title) for id_, title in found.created] or None,
         current_task=_exchange(act, session.id, found.current) if found.current else None,
-        last_turn={"turnId": turn.id, "status": turn.state.value, "error": turn.error} if turn else None,
+        last_turn=_last_turn(act, turn) if turn else None,
         recent_exchanges=[_exchange(act, session.id, message) for message in found.exchanges],
     )
 
@@ -129,6 +130,12 @@ async def directory(act: Act, given: params.SessionList) -> views.Directory:
         for session, _, state in found
     ]
     return views.Directory(sessions=entries, cursor=sessions.cursor_after(more[0], more[1]) if more else None)
+
+
+def _last_turn(act: Act, turn: Turn) -> views.TurnView:
+    view = views.TurnView.of(turn)
+    # What a turn said belongs to its session and to people; other sessions read results of their own messages.
+    return view if act.reader in (None, turn.session_id) else view.model_copy(update={"result": None, "error": None})
 
 
 def _exchange(act: Act, session_id: SessionId, message: Message) -> views.Exchange:

@@ -54,6 +54,12 @@ class SessionRef(Params):
     session_id: str
 
 
+class TurnRef(Params):
+    """One turn."""
+
+    turn_id: str
+
+
 class SessionList(Params):
     """A page of sessions, most recently updated first."""
 

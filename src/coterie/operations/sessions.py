@@ -7,8 +7,8 @@ from typing import Final
 from coterie.app import describe, recover
 from coterie.app.open_session import OpenSession, open_session
 from coterie.app.prompt_session import Prompted, PromptSession, prompt_session
-from coterie.core.errors import InvalidArgumentError
-from coterie.core.ids import SessionId
+from coterie.core.errors import InvalidArgumentError, NotFoundError
+from coterie.core.ids import SessionId, TurnId
 from coterie.core.session.session import Session
 from coterie.operations import params, views
 from coterie.operations.act import Act
@@ -82,6 +82,14 @@ async def get(act: Act, given: params.SessionRef) -> views.OneSession:
     """Read one session."""
     session = await act.host.store.read(describe.session, SessionId(given.session_id))
     return views.OneSession(session=views.SessionView.of(session))
+
+
+async def turn(act: Act, given: params.TurnRef) -> views.TurnView:
+    """Read one turn and how it ended."""
+    found = await act.host.store.read(describe.turn_now, TurnId(given.turn_id))
+    if found is None:
+        raise NotFoundError("turn", given.turn_id)
+    return views.TurnView.of(found[0])
 
 
 async def items(act: Act, given: params.SessionItems) -> views.ItemPage:

@@ -9,6 +9,7 @@ from pydantic.alias_generators import to_camel
 from coterie.core.ledger.message import Message
 from coterie.core.session.session import Session
 from coterie.core.turn.items import PersonText, Reply, SessionText, ToolResult
+from coterie.core.turn.turn import Turn
 from coterie.ports.store import Change, NumberedItem
 
 
@@ -77,6 +78,47 @@ class OneSession(View):
 
     session: SessionView
     replayed: bool | None = None
+
+
+class TurnView(View):
+    """One turn and how it ended."""
+
+    turn_id: str
+    session_id: str
+    status: str
+    kind: str
+    """`prompt`, or the kind of the message that started it."""
+    message_id: str | None
+    permission: str
+    """What it may do at most."""
+    result: str | None
+    truncated: bool | None
+    error_code: str | None
+    error: str | None
+    input_tokens: int | None
+    output_tokens: int | None
+    created_at: str
+    ended_at: str | None
+
+    @classmethod
+    def of(cls, turn: Turn) -> "TurnView":
+        """Show a turn."""
+        return cls(
+            turn_id=turn.id,
+            session_id=turn.session_id,
+            status=turn.state.value,
+            kind=turn.kind,
+            message_id=turn.message_id,
+            permission=turn.permission.value,
+            result=turn.result,
+            truncated=turn.truncated or None,
+            error_code=turn.error_code,
+            error=turn.error,
+            input_tokens=turn.input_tokens,
+            output_tokens=turn.output_tokens,
+            created_at=iso(turn.created_at),
+            ended_at=iso(turn.ended_at) if turn.ended_at is not None else None,
+        )
 
 
 class SessionPage(View):
@@ -284,7 +326,7 @@ class StatusView(View):
     created_by_session: SessionReference | None
     created_sessions: list[SessionReference] | None
     current_task: Exchange | None
-    last_turn: dict[str, Any] | None
+    last_turn: TurnView | None
     recent_exchanges: list[Exchange]
 
 

@@ -49,7 +49,7 @@ async def test_a_turn_that_fails_ends_run_with_1_and_its_reason(live: Live) -> N
     )
 
     assert found.exit_code == 1
-    assert "The turn failed: The vendor refused the key." in found.stderr
+    assert "The turn failed: PROVIDER_AUTH: The vendor refused the key." in found.stderr
     assert found.stdout == ""
 
 

@@ -51,6 +51,13 @@ async def test_prompts_and_their_end_are_told_in_words(live: Live) -> None:
     assert (await line.beside("release", "lead")).stdout == "No queue was held.\n"
 
 
+async def test_a_part_of_an_id_has_to_be_long_enough(live: Live) -> None:
+    """Three hexadecimal digits would name a stranger by chance."""
+    session_id = await live.host.new_session("lead")
+    assert (await live.line.beside("status", session_id[-3:])).exit_code == 1
+    assert (await live.line.beside("status", session_id[-4:])).exit_code == 0
+
+
 async def test_lists_are_told_in_words(live: Live) -> None:
     """An empty one says how to fill it, a long one how to go on."""
     line = live.line
@@ -76,7 +83,7 @@ def test_a_conversation_survives_its_connection(line: Line, stub: Stub) -> None:
     """The prompt is sent again with its key, and what was missed is read."""
     session = {"session": {"id": SESSION, "revision": 3}}
     receipt = {"inputId": "inp_1", "status": "running", "turnId": "turn_1", "replayed": False}
-    last = {**STATUS, "lastTurn": {"turnId": "turn_1", "status": "cancelled"}}
+    last = {"turnId": "turn_1", "status": "cancelled"}
     items = {"items": [{"number": 1, "turnId": "turn_1", "kind": "person", "text": "hi"}]}
     stub.says(session, {"items": []}, receipt, receipt, last, items)
     stub.events = [change(4).replace(b'"turn"', b'"other"'), b""]

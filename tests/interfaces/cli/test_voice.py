@@ -14,22 +14,22 @@ def reply(text: str, **more: Any) -> dict[str, Any]:
     return {"kind": "reply", "text": text, **more}
 
 
-@pytest.fixture
-def voice(line: Line, capsys: pytest.CaptureFixture[str]) -> Voice:
-    """A voice on the streams of the test, which are captured already."""
-    del capsys
+def voice_of(line: Line) -> Voice:
+    """A voice on the streams as they are now."""
     return Voice(Terminal(line.surroundings))
 
 
-def test_an_item_completes_what_came_live(voice: Voice, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_item_completes_what_came_live(line: Line, capsys: pytest.CaptureFixture[str]) -> None:
     """Live text that was lost is not missed."""
+    voice = voice_of(line)
     voice.delta("one ")
     voice.item(reply("one two"))
     assert capsys.readouterr().out == "one two\n"
 
 
-def test_live_text_that_comes_after_its_item_is_dropped(voice: Voice, capsys: pytest.CaptureFixture[str]) -> None:
+def test_live_text_that_comes_after_its_item_is_dropped(line: Line, capsys: pytest.CaptureFixture[str]) -> None:
     """A wake-up may deliver an item before the last words of its stream."""
+    voice = voice_of(line)
     voice.delta("one ")
     voice.item(reply("one two three"))
     voice.delta("two ")
@@ -39,15 +39,17 @@ def test_live_text_that_comes_after_its_item_is_dropped(voice: Voice, capsys: py
     assert capsys.readouterr().out == "one two three\nnext\n"
 
 
-def test_a_reply_that_was_begun_anew_is_written_whole(voice: Voice, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_reply_that_was_begun_anew_is_written_whole(line: Line, capsys: pytest.CaptureFixture[str]) -> None:
     """The stream of a try that failed is not part of the reply."""
+    voice = voice_of(line)
     voice.delta("one tw")
     voice.item(reply("other"))
     assert capsys.readouterr().out == "one tw\nother\n"
 
 
-def test_calls_of_tools_are_remarks(voice: Voice, capsys: pytest.CaptureFixture[str]) -> None:
+def test_calls_of_tools_are_remarks(line: Line, capsys: pytest.CaptureFixture[str]) -> None:
     """The output stream has the replies, and nothing else."""
+    voice = voice_of(line)
     voice.item(reply("", calls=[{"id": "1", "name": "read", "arguments": '{"path": "a"}'}]))
     voice.item({"kind": "tool_result", "tool": "read", "text": "no such file", "error": True})
     voice.item({"kind": "tool_result", "tool": "read", "text": "fine"})
@@ -56,8 +58,9 @@ def test_calls_of_tools_are_remarks(voice: Voice, capsys: pytest.CaptureFixture[
     assert said.err == '· read {"path": "a"}\n· read: no such file\n'
 
 
-def test_a_voice_that_stops_ends_its_line(voice: Voice, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_voice_that_stops_ends_its_line(line: Line, capsys: pytest.CaptureFixture[str]) -> None:
     """The shell's prompt must not stand behind half a reply."""
+    voice = voice_of(line)
     voice.delta("half")
     voice.stop()
     voice.stop()

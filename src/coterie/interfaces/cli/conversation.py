@@ -16,7 +16,7 @@ _PAGE: Final = 512
 _ARGUMENT_CHARS_MAX: Final = 100
 _TRIES_MAX: Final = 12
 """Vain tries to reach the host again; the turn may go on without us."""
-_UNSETTLED: Final = frozenset({"running", "queued"})
+_UNSETTLED: Final = frozenset({"running"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +98,6 @@ class Conversation:
         self._turn_id: str | None = None
         self._item = 0
         self._text = ""
-        self._closed = False
-        """Its last item is a reply that calls no tool."""
         self._told = False
 
     def hold(self) -> Outcome:
@@ -177,7 +175,6 @@ class Conversation:
             if item["turnId"] != self._turn_id:
                 continue
             self._voice.item(item)
-            self._closed = item["kind"] == "reply" and not item.get("calls")
             if item["kind"] == "reply":
                 self._text = item["text"]
 
@@ -185,21 +182,9 @@ class Conversation:
         """Return the outcome, if the turn has one."""
         if self._turn_id is None:
             return None
-        found = self._terminal.dial().call("collaboration.status", {"sessionId": self._session_id})
-        last: Answer = found.get("lastTurn") or {}
-        if last.get("turnId") == self._turn_id and last.get("status") in _UNSETTLED:
+        turn = self._terminal.dial().call("session.turn", {"turnId": self._turn_id})
+        if turn["status"] in _UNSETTLED:
             return None
         self._show()
-        if last.get("turnId") == self._turn_id:
-            return self._outcome(str(last["status"]), last.get("error"))
-        # The session runs another turn already, and its summary tells of that one. A turn that completed ends with a
-        # reply that calls nothing, written together with its outcome.
-        if self._closed:
-            return self._outcome("completed", None)
-        return self._outcome(
-            "failed", "It ended without a reply; the session runs its next turn, so the reason is not told any more."
-        )
-
-    def _outcome(self, status: str, error: str | None) -> Outcome:
-        assert self._turn_id is not None
-        return Outcome(self._session_id, self._turn_id, status, self._text, error)
+        reason = f"{turn['errorCode']}: {turn.get('error')}" if turn.get("errorCode") else None
+        return Outcome(self._session_id, self._turn_id, turn["status"], self._text, reason)

@@ -9,7 +9,7 @@ import typer
 from coterie.interfaces.cli import tables
 from coterie.interfaces.cli.command import Command
 from coterie.interfaces.cli.dial import Answer, Dial
-from coterie.interfaces.cli.talk import FolderOption, ModelOption, ModeOption, SessionArgument, TitleOption
+from coterie.interfaces.cli.talk import ModelOption, ModeOption, ProjectOption, SessionArgument, TitleOption
 from coterie.interfaces.cli.terminal import Terminal
 
 PAGE: Final = 50
@@ -69,14 +69,14 @@ class New(Command):
     title: TitleOption = None
     model: ModelOption = None
     mode: ModeOption = None
-    folder: FolderOption = None
+    project: ProjectOption = None
 
     def run(self, terminal: Terminal) -> None:
         """Create it in the folder."""
         here: Path = terminal.environment.working_directory
         given = {
             "title": self.title,
-            "projectPath": str(here / self.folder if self.folder else here),
+            "projectPath": str(here / self.project if self.project else here),
             "model": self.model,
             "permissionMode": self.mode,
         }

@@ -33,8 +33,9 @@ ModeOption: TypeAlias = Annotated[
     Mode | None,
     typer.Option("--mode", help="What the session may do without asking; else the host's default."),
 ]
-FolderOption: TypeAlias = Annotated[
-    Path | None, typer.Option("--folder", metavar="FOLDER", help="Folder the session works in; else the current one.")
+ProjectOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--project", "--folder", metavar="FOLDER", help="Folder the session works in; else the current one."),
 ]
 
 

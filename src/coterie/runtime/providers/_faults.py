@@ -6,7 +6,13 @@ A text names the model, the address and what to do; never the key.
 from typing import Final
 from urllib.parse import urlsplit
 
-from pydantic_ai.exceptions import ModelAPIError, ModelConnectionError, ModelHTTPError, ModelTimeoutError
+from pydantic_ai.exceptions import (
+    ModelAPIError,
+    ModelAuthenticationError,
+    ModelConnectionError,
+    ModelHTTPError,
+    ModelTimeoutError,
+)
 
 from coterie.core.codes import Code
 from coterie.core.model_ref import Binding
@@ -45,7 +51,8 @@ def withheld(binding: Binding, reason: str) -> ModelFailed:
 
 def _http(error: ModelHTTPError, binding: Binding, partial: str) -> ModelFailed:
     status = error.status_code
-    if status in _REFUSED:
+    # Google refuses a key with 400 and a reason in the body, which the library knows.
+    if status in _REFUSED or isinstance(error, ModelAuthenticationError):
         return ModelFailed(Code.PROVIDER_AUTH, _key_refused(status, binding), transient=False, partial=partial)
     transient = status in _TRANSIENT or status >= _SERVER_FAULT
     text = f"{binding.key}: {_address(binding)} answered HTTP {status}: {_detail(error, binding)}."

@@ -3,9 +3,10 @@
 Importing this module loads the SDKs of the vendors, which takes a second: `bootstrap` does it in a thread.
 """
 
+import asyncio
+import importlib
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 from urllib.parse import urlsplit
 
 import httpx2
@@ -21,7 +22,7 @@ from pydantic_ai.messages import (
     TextPart,
     TextPartDelta,
 )
-from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.profiles.openai import OpenAIModelProfile
@@ -36,25 +37,16 @@ from coterie.core.text import mend
 from coterie.core.turn.loop import ModelFailed, Replied
 from coterie.ports.model_provider import ModelRequest, ToolSpec
 from coterie.runtime.providers import _faults, _history
-
-_Client: TypeAlias = AsyncOpenAI | AsyncAnthropic
+from coterie.runtime.providers._line import Line, secret
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
 ANTHROPIC_URL: Final = "https://api.anthropic.com"
-_NO_KEY: Final = "no-key"
-"""What a server that wants no key is sent: without a value the SDKs would take one from the environment."""
 _SETTINGS: Final = ModelSettings(max_retries=0)
 """The loop retries, by its own rules. The SDKs would ask twice more in silence."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    client: _Client
-    model: Model
-
-
 class DirectProvider:
-    """Speaks `openai-chat` and `anthropic`, with one client for each binding until it is closed.
+    """Speaks `openai-chat`, `anthropic` and `google`, with one client for each binding until it is closed.
 
     Args:
         connect_timeout_s: How long a connection may take.
@@ -63,7 +55,8 @@ class DirectProvider:
 
     def __init__(self, *, connect_timeout_s: float = 15.0, idle_timeout_s: float = 300.0) -> None:
         self._timeout = httpx2.Timeout(idle_timeout_s, connect=connect_timeout_s)
-        self._lines: dict[tuple[str, str | None], _Line] = {}
+        self._lines: dict[tuple[str, str | None], Line] = {}
+        self._opening = asyncio.Lock()
 
     async def ask(self, request: ModelRequest, on_text: Callable[[str], None]) -> Replied | ModelFailed:
         """Send one request, once, and return what came of it; faults of the vendor are values.
@@ -71,7 +64,7 @@ class DirectProvider:
         A cancelled call closes its connection before it ends.
         """
         binding = request.binding
-        line, shown = self._line(binding), _ShownText(on_text, split_by_blank_line=binding.api == "anthropic")
+        line, shown = await self._line(binding), _ShownText(on_text, split_by_blank_line=binding.api == "anthropic")
         stream = model_request_stream(
             line.model,
             _history.messages(request),
@@ -91,39 +84,56 @@ class DirectProvider:
         """Close the connections."""
         while self._lines:
             _, line = self._lines.popitem()
-            await line.client.close()
+            await line.close()
 
-    def _line(self, binding: Binding) -> _Line:
+    async def _line(self, binding: Binding) -> Line:
         key = (binding.identity, binding.api_key)
         if key not in self._lines:
-            self._lines[key] = self._open(binding)
+            async with self._opening:
+                if key not in self._lines:
+                    # In a thread: a client reads the certificates of this machine, and an SDK may have to be loaded.
+                    self._lines[key] = await asyncio.to_thread(_open, binding, self._timeout)
         return self._lines[key]
 
-    def _open(self, binding: Binding) -> _Line:
-        secret = binding.api_key or _NO_KEY
-        if binding.api == "anthropic":
-            url = binding.base_url or ANTHROPIC_URL
-            client = AsyncAnthropic(api_key=secret, base_url=url, max_retries=0, timeout=self._timeout)
-            return _Line(client, AnthropicModel(binding.model, provider=AnthropicProvider(anthropic_client=client)))
-        assert binding.api == "openai-chat", binding.api
-        url = binding.base_url or OPENAI_URL
-        client = AsyncOpenAI(api_key=secret, base_url=url, max_retries=0, timeout=self._timeout)
-        # Only the vendor's own address is sent what only that vendor understands.
-        at_home = urlsplit(url).hostname == urlsplit(OPENAI_URL).hostname
-        provider = (
-            OpenAIProvider(openai_client=client)
-            if at_home
-            else OpenAICompatibleProvider("openai-compatible", openai_client=client)
-        )
-        # A stream without a finish reason otherwise passes as a short answer that ended well.
-        profile = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
-        return _Line(client, OpenAIChatModel(binding.model, provider=provider, profile=profile))
+
+def _open(binding: Binding, timeout: httpx2.Timeout) -> Line:
+    match binding.api:
+        case "anthropic":
+            return _open_anthropic(binding, timeout)
+        case "google":
+            # Its SDK is an extra, so it is loaded by whoever speaks to it and by nobody else.
+            line: Line = importlib.import_module("coterie.runtime.providers._google").open_line(binding, timeout)
+            return line
+        case api:
+            assert api == "openai-chat", api
+            return _open_openai_chat(binding, timeout)
+
+
+def _open_anthropic(binding: Binding, timeout: httpx2.Timeout) -> Line:
+    url = binding.base_url or ANTHROPIC_URL
+    client = AsyncAnthropic(api_key=secret(binding), base_url=url, max_retries=0, timeout=timeout)
+    return Line(AnthropicModel(binding.model, provider=AnthropicProvider(anthropic_client=client)), client.close)
+
+
+def _open_openai_chat(binding: Binding, timeout: httpx2.Timeout) -> Line:
+    url = binding.base_url or OPENAI_URL
+    client = AsyncOpenAI(api_key=secret(binding), base_url=url, max_retries=0, timeout=timeout)
+    # Only the vendor's own address is sent what only that vendor understands.
+    at_home = urlsplit(url).hostname == urlsplit(OPENAI_URL).hostname
+    provider = (
+        OpenAIProvider(openai_client=client)
+        if at_home
+        else OpenAICompatibleProvider("openai-compatible", openai_client=client)
+    )
+    # A stream without a finish reason otherwise passes as a short answer that ended well.
+    profile = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
+    return Line(OpenAIChatModel(binding.model, provider=provider, profile=profile), client.close)
 
 
 class _ShownText:
     """The visible text of an answer, passed on as it arrives.
 
-    Anthropic sends paragraphs around reasoning as blocks of their own; the other wire sends one text with its white
+    Anthropic sends paragraphs around reasoning as blocks of their own; the other wires send one text with its white
     space.
     """
 
@@ -162,12 +172,15 @@ def _settled(response: ModelResponse, binding: Binding, shown: _ShownText) -> Re
     The library's own `finish_reason` does not tell: it is filled in when the vendor sent none.
     """
     details = response.provider_details or {}
-    refusal = details.get("refusal")
-    if "finish_reason" not in details and refusal is None:
+    refusal, blocked = details.get("refusal"), details.get("block_reason")
+    reason = str(details.get("finish_reason") or blocked)
+    if "finish_reason" not in details and refusal is None and blocked is None:
         return _faults.interrupted(binding, shown.text)
+    if response.finish_reason == "error":
+        return _faults.interrupted(binding, shown.text, f"the provider ended it with {reason}")
     if isinstance(refusal, str):
         shown.add(refusal)
     reply = _history.reply(response, shown.text, binding)
     if response.finish_reason == "content_filter" and not reply.text and not reply.calls:
-        return _faults.withheld(binding, str(details.get("finish_reason")))
+        return _faults.withheld(binding, reason)
     return Replied(reply)

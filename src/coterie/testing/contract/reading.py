@@ -139,13 +139,13 @@ class ReadingContract(LedgerContract):
         found: list[SessionId] = []
         before: tuple[int, int] | None = None
         while page := await ledger.store.read(describe.sessions, (before, 3)):
-            found += [session.id for session, _ in page]
+            found += [session.id for session, _, _ in page]
             before = (page[-1][0].updated_at, page[-1][1])
-        directory = await ledger.store.read(describe.directory, (None, 100))
+        whole = await ledger.store.read(describe.sessions, (None, 100))
 
         assert found == [sessions[2], *(session for session in reversed(sessions) if session != sessions[2])]
-        assert [session.id for session, _, _ in directory] == found
-        assert [state for _, _, state in directory][:2] == ["running", "idle"]
+        assert [session.id for session, _, _ in whole] == found
+        assert [state for _, _, state in whole][:2] == ["running", "idle"]
 
     async def test_pages_of_items_and_changes_continue_after_a_number(self, ledger: Ledger) -> None:
         """The cursor is the last number that was read."""
