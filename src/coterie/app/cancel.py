@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from coterie.app import find
 from coterie.app.complete import complete, complete_into
 from coterie.app.idempotency import Key, once
+from coterie.app.sender import Sender, live_turn
 from coterie.app.step import Step
 from coterie.core.errors import PermissionDeniedError
 from coterie.core.ids import MessageId, NewId, SessionId, TurnId
@@ -28,6 +29,8 @@ class Cancel:
     cascade: bool
     """Stop also what the stopped turns have sent."""
     key: Key | None = None
+    turn_id: TurnId | None = None
+    """The running turn of *by* in which it asks."""
 
 
 @dataclass(slots=True)
@@ -49,6 +52,8 @@ def cancel(tx: Tx, command: Cancel, now: int, new_id: NewId) -> Cancelled:
     if before is not None:
         message_ids, turn_ids = json.loads(before)
         return Cancelled(message_ids, turn_ids)
+    if command.by is not None and command.turn_id is not None:
+        live_turn(tx, Sender(command.by, command.turn_id))
     find.session(tx, command.session_id)
     stopped, step = Cancelled(), Step(tx, now, new_id)
     if command.by is None:

@@ -6,28 +6,19 @@ from coterie.app import find
 from coterie.app.deliver import deliver
 from coterie.app.idempotency import Key, once
 from coterie.app.open_session import OpenSession, new_session
+from coterie.app.sender import Sender, live_turn
 from coterie.app.step import Step
 from coterie.core import admission, chain
 from coterie.core.chain import Chain
-from coterie.core.errors import ConflictError, InvalidArgumentError, PermissionDeniedError, RefusedError
+from coterie.core.errors import InvalidArgumentError, PermissionDeniedError, RefusedError
 from coterie.core.ids import ChainId, MessageId, NewId, SessionId, TurnId
 from coterie.core.ledger.message import Kind, Message, Via
 from coterie.core.ledger.states import MessageState
 from coterie.core.permission import least, resolve
 from coterie.core.refusal import Refusal
 from coterie.core.session.session import Session, title_from
-from coterie.core.turn.states import TurnState
 from coterie.core.turn.turn import Turn
 from coterie.ports.store import AuditRow, Tx
-
-
-@dataclass(frozen=True, slots=True)
-class Sender:
-    """Who sends, from the credential and never from a parameter (I10)."""
-
-    session_id: SessionId
-    turn_id: TurnId | None
-    """The running turn; None when a person speaks for the session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +95,9 @@ def send_message(tx: Tx, command: SendMessage, now: int, new_id: NewId) -> Recei
     if target is None:
         raise find.no_session(tx, command.target)
     ground = _ground(step, command.sender, sessions)
+    _check(chain.admit_message(ground.chain, limits.chain_messages_max))
     places = tx.inputs.places(target.id)
     _check(admission.admit_message(places, limits.inbox_max))
-    _check(chain.admit_message(ground.chain, limits.chain_messages_max))
     tx.chains.charge(ground.chain.id, messages=1)
     message = _message(step, message_id, ground, target, content=content, command=command)
     turn = deliver(step, target, message, places=places, slot=command.slot)
@@ -197,21 +188,6 @@ def _ground(step: Step, sender: Sender, sessions: dict[SessionId, Session]) -> _
     if isinstance(hops, Refusal):
         raise RefusedError(hops)
     return _Ground(source, turn, used, hops, ceiling.value)
-
-
-def live_turn(tx: Tx, sender: Sender) -> Turn:
-    """The sender's turn, if it runs and no cancel was asked.
-
-    Raises:
-        ConflictError: The turn has ended or is being cancelled: nothing may begin in it.
-    """
-    assert sender.turn_id is not None
-    turn = tx.turns.get(sender.turn_id)
-    if turn is None or turn.session_id != sender.session_id or turn.state is not TurnState.RUNNING:
-        raise ConflictError(f"Turn {sender.turn_id}", "running", turn.state.value if turn else "unknown")
-    if turn.fenced:
-        raise ConflictError(f"Turn {sender.turn_id}", "running", "being cancelled")
-    return turn
 
 
 def _message(

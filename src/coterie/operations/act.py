@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from coterie.app.idempotency import Key
-from coterie.app.send_message import Sender
+from coterie.app.sender import Sender
 from coterie.core.errors import InvalidArgumentError, ModelNotConfiguredError, PermissionDeniedError, RefusedError
 from coterie.core.ids import SessionId, TurnId
 from coterie.core.limits import Limits

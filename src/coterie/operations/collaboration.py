@@ -82,6 +82,7 @@ async def cancel(act: Act, given: params.Cancel) -> views.CancelledView:
         SessionId(given.session_id),
         MessageId(given.message_id) if given.message_id else None,
         by=act.reader,
+        turn_id=act.sender(None).turn_id if act.reader else None,
         cascade=given.cascade,
         key=act.key,
     )

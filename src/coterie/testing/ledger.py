@@ -17,7 +17,8 @@ from coterie.app.describe import verify
 from coterie.app.idempotency import Key
 from coterie.app.open_session import OpenSession, open_session
 from coterie.app.prompt_session import Prompted, PromptSession, prompt_session
-from coterie.app.send_message import Receipt, Sender, SendMessage, SpawnSession, send_message, spawn_session
+from coterie.app.send_message import Receipt, SendMessage, SpawnSession, send_message, spawn_session
+from coterie.app.sender import Sender
 from coterie.app.settle_turn import Settled, SettleTurn, settle_turn
 from coterie.core.admission import Places
 from coterie.core.codes import Code

@@ -3,16 +3,14 @@
 Its SDK comes with the extra `google`, so this module is loaded only for a binding that speaks it.
 """
 
-from typing import Final
+from typing import Any, Final
 
 import httpx2
 from google.genai import Client
-from google.genai.types import ContentUnionDict, GenerateContentConfigDict, HttpOptions
-from pydantic_ai.messages import ModelMessage
-from pydantic_ai.models import ModelRequestParameters, create_async_httpx2_client
-from pydantic_ai.models.google import GoogleModel, GoogleModelSettings
+from google.genai.types import GenerateContentConfigDict, HttpOptions
+from pydantic_ai.models import create_async_httpx2_client
+from pydantic_ai.models.google import GoogleModel
 from pydantic_ai.providers.google import GoogleProvider
-from typing_extensions import override
 
 from coterie.core.model_ref import Binding
 from coterie.runtime.providers._line import Line, secret
@@ -43,13 +41,9 @@ def open_line(binding: Binding, timeout: httpx2.Timeout) -> Line:
 class _OneRequest(GoogleModel):
     """Asks once: the SDK would take up a broken stream with requests of its own."""
 
-    @override
-    async def _build_content_and_config(
-        self,
-        messages: list[ModelMessage],
-        model_settings: GoogleModelSettings,
-        model_request_parameters: ModelRequestParameters,
-    ) -> tuple[list[ContentUnionDict], GenerateContentConfigDict]:
-        contents, config = await super()._build_content_and_config(messages, model_settings, model_request_parameters)
+    async def _build_content_and_config(self, *given: Any, **named: Any) -> tuple[Any, GenerateContentConfigDict]:
+        # The contents may be pictures of a library that is not installed, so their type is not known.
+        building = super()._build_content_and_config(*given, **named)  # pyright: ignore[reportUnknownMemberType]
+        contents, config = await building
         config["automatic_continuation"] = False
         return contents, config

@@ -128,11 +128,7 @@ class SqlMessages:
 
     def current(self, session_id: SessionId) -> Message | None:
         """See the port."""
-        for state in (MessageState.RUNNING, MessageState.QUEUED):
-            found = self._one("first_open", session_id=session_id, state=state.value)
-            if found:
-                return found
-        return self.inbound(session_id, None)
+        return self._one("first_open", session_id=session_id) or self.inbound(session_id, None)
 
 
 class SqlItems:

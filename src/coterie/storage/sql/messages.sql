@@ -48,7 +48,8 @@ SELECT {messages}, number FROM messages WHERE source_session_id = :session_id OR
 SELECT {messages}, number FROM messages WHERE chain_id = :chain_id AND number > :after ORDER BY number LIMIT :limit
 
 -- name: first_open
-SELECT {messages} FROM messages WHERE target_session_id = :session_id AND state = :state ORDER BY number LIMIT 1
+SELECT {messages} FROM messages WHERE target_session_id = :session_id AND state IN ('queued', 'running')
+ORDER BY CASE WHEN state = 'running' THEN 0 ELSE 1 END, number LIMIT 1
 
 -- name: add_chain
 INSERT INTO chains (id, messages, sessions, created_at) VALUES (:id, :messages, :sessions, :created_at)

@@ -55,11 +55,15 @@ UPDATE turns SET state = {target}, ended_at = :ended_at, result = :result, trunc
     error_code = :error_code, error = :error, input_tokens = :input_tokens, output_tokens = :output_tokens
 WHERE id = :id AND host_id = :host_id AND epoch = :epoch AND state IN ({sources})
 
+-- The session is named so that the small index of running turns is read, not the table.
+
 -- name: left_running
-SELECT {turns} FROM turns WHERE state = 'running' AND host_id = :host_id AND epoch < :epoch ORDER BY number
+SELECT {turns} FROM turns WHERE state = 'running' AND session_id > '' AND host_id = :host_id AND epoch < :epoch
+ORDER BY session_id
 
 -- name: running_here
-SELECT {turns} FROM turns WHERE state = 'running' AND host_id = :host_id AND epoch = :epoch ORDER BY number
+SELECT {turns} FROM turns WHERE state = 'running' AND session_id > '' AND host_id = :host_id AND epoch = :epoch
+ORDER BY session_id
 
 -- name: append_item
 INSERT INTO items (session_id, number, turn_id, kind, body, created_at)

@@ -7,7 +7,8 @@ from itertools import pairwise
 import pytest
 
 from coterie.app.idempotency import Key
-from coterie.app.send_message import Sender, send_message
+from coterie.app.send_message import send_message
+from coterie.app.sender import Sender
 from coterie.core.codes import Code
 from coterie.core.errors import (
     ConflictError,
