@@ -1,7 +1,6 @@
 """Runs the benchmarks and prints a table: what, figure, budget, met or missed."""
 
 import argparse
-import asyncio
 import importlib
 import json
 import os

@@ -32,7 +32,7 @@ class Budget:
 
 
 def _ratio(name: str, what: str, bound: float, relative_to: str, *, at_least: bool = False) -> Budget:
-    return Budget(name, what, bound, "×", relative_to, at_least)
+    return Budget(name, what, bound, "x", relative_to, at_least)
 
 
 def _count(name: str, what: str, bound: int, unit: str) -> Budget:
@@ -41,9 +41,7 @@ def _count(name: str, what: str, bound: int, unit: str) -> Budget:
 
 COMMITS_FUSED: Final = _count("commits-fused", "commits until the wait answers", 2, "commits")
 COMMITS_FUSED_READ: Final = _count("commits-fused-read", "commits with the item that absorbs", 3, "commits")
-COMMITS_QUEUED: Final = _count(
-    "commits-queued", "commits with a busy target, the absorbing item included", 4, "commits"
-)
+COMMITS_QUEUED: Final = _count("commits-queued", "commits with a busy target and the item that absorbs", 4, "commits")
 
 STATEMENTS_SEND: Final = _count("statements-send", "statements of a send", 16, "statements")
 STATEMENTS_SETTLE: Final = _count("statements-settle", "statements of a settle", 16, "statements")

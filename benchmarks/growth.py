@@ -4,10 +4,13 @@ The old messages are copies of one real round trip, row by row, so they are what
 them are between the two sessions that are measured, the others between many pairs more.
 """
 
+import asyncio
+import os
 import re
 import secrets
 import sqlite3
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass
@@ -72,14 +75,14 @@ class _Table:
         """The statement for one row."""
         return f"INSERT INTO {self.name} ({', '.join(self.columns)}) VALUES ({', '.join('?' * len(self.columns))})"
 
-    def most(self, sessions: Sessions) -> dict[str, int]:
-        """How far the round trip has counted in each session; 0 where nothing counts."""
-        found = dict.fromkeys(sessions, 0)
+    def most(self) -> dict[str, int]:
+        """How far the round trip has counted in each session."""
+        found = defaultdict[str, int](int)
         column = self.columns.index("session_id") if self.name in _COUNTED else None
         for row in self.rows:
             if column is not None and row.counted is not None:
                 session_id = str(row.values[column])[2:-2]
-                found[SessionId(session_id)] = max(found[SessionId(session_id)], int(str(row.values[row.counted])))
+                found[session_id] = max(found[session_id], int(str(row.values[row.counted])))
         return found
 
 
@@ -110,7 +113,7 @@ class _Copier:
     def fill(self, others: list[Sessions], copies: int) -> None:
         """Write *copies* round trips: every second one between the first two sessions, the rest between *others*."""
         tables = [_table(self.connection, name) for name in _TABLES]
-        lengths = {table.name: table.most(self.first) for table in tables}
+        lengths = {table.name: table.most() for table in tables}
         done: dict[Sessions, int] = {self.first: 1} | dict.fromkeys(others, 0)
         self.connection.execute("PRAGMA synchronous = OFF")
         self.connection.execute("BEGIN")
@@ -156,10 +159,15 @@ async def _grow(folder: Path, old_messages: int) -> Sessions:
         pair = await host.pair()
         await pair.lap()
         await host.settle(pair.turn, slot=False)
-        others = [(await host.session("A"), await host.session("B")) for _ in range(OTHER_PAIRS)]
+        opened = await asyncio.gather(*(host.session("A") for _ in range(2 * OTHER_PAIRS)))
+        others = list(zip(opened[::2], opened[1::2], strict=True))
     first = (pair.source, pair.target)
     with closing(sqlite3.connect(folder / "coterie.db", isolation_level=None)) as connection:
         _Copier(connection, first).fill(others, old_messages // _MESSAGES_PER_COPY)
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    # What the system has not written yet would be written while we measure.
+    with (folder / "coterie.db").open("rb") as file:
+        os.fsync(file.fileno())
     return first
 
 
@@ -198,7 +206,7 @@ async def run(bench: Bench) -> list[Figure]:
         old_pair = Pair(aged, *sessions, await aged.begin(sessions[0]))
         new_pair = Pair(fresh, *beside, await fresh.begin(beside[0]))
         blocks = {_EMPTY: _block(fresh, new_pair, rounds), _OLD: _block(aged, old_pair, rounds)}
-        found = await alternate(blocks, bench.size(30, 2))
+        found = await alternate(blocks, bench.size(30, 1))
         _, broken = await aged.store.read(describe.verify, None) if bench.quick else ((), ())
     figures: list[Figure] = []
     for mark, budget in (
@@ -211,7 +219,7 @@ async def run(bench: Bench) -> list[Figure]:
         what = f"{mark} beside {bench.old_messages:,} old messages"
         figures += [
             Figure(f"{what}: p50", percentile(values(found[_OLD], mark), 0.5), "ms"),
-            Figure(f"{what}: p50 by empty", ratio(found[_OLD], mark, found[_EMPTY], mark), "×", budget),
+            Figure(f"{what}: p50 by empty", ratio(found[_OLD], mark, found[_EMPTY], mark), "x", budget),
         ]
     assert not broken, f"the copies are no sound ledger: {broken[0]}"
     return figures

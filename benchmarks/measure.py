@@ -73,13 +73,14 @@ def since_ms(start_ns: int) -> float:
 
 
 async def alternate(blocks: Mapping[str, Block], cycles: int) -> dict[str, list[list[Lap]]]:
-    """Run the blocks in turns, once to warm up and then *cycles* times; returns the laps of each block by its name."""
+    """Run the blocks in turns, once to warm up (not in a smoke), then *cycles* times; returns their laps by name."""
     found: dict[str, list[list[Lap]]] = {name: [] for name in blocks}
-    for cycle in range(cycles + 1):
+    warm_up = 1 if cycles > 1 else 0
+    for cycle in range(warm_up + cycles):
         for name, block in blocks.items():
             with quiet():
                 laps = await block()
-            if cycle > 0:
+            if cycle >= warm_up:
                 found[name].append(laps)
     return found
 

@@ -55,7 +55,7 @@ def rows(what: str, laps: list[list[Lap]], baseline: list[list[Lap]], budget: Bu
     """The rate, beside the baseline, and the commits of a round trip."""
     return [
         Figure(f"{what}: rate", median(values(laps, "rate")), "/s"),
-        Figure(f"{what}: rate by raw", ratio(laps, "rate", baseline, "rate"), "×", budget),
+        Figure(f"{what}: rate by raw", ratio(laps, "rate", baseline, "rate"), "x", budget),
         Figure(f"{what}: commits per round trip", median(values(laps, "commits")), "commits"),
     ]
 

@@ -36,14 +36,14 @@ async def run(bench: Bench) -> list[Figure]:
     figures = _times(_RAW, baseline, "answered")
     for name, laps in found.items():
         if name.endswith("idle target"):
-            figures += _row(f"{name}, until the wait answers", laps, baseline, "answered", budgets.FUSED)
-            figures += _row(f"{name}, with the absorbing item", laps, baseline, "read", budgets.FUSED_READ)
+            figures += _row(f"{name}, until the wait answers", laps, baseline, mark="answered", budget=budgets.FUSED)
+            figures += _row(f"{name}, with the absorbing item", laps, baseline, mark="read", budget=budgets.FUSED_READ)
             figures += [
                 _commits(f"{name}, until the wait answers", laps, "answered commits", budgets.COMMITS_FUSED),
                 _commits(f"{name}, with the absorbing item", laps, "read commits", budgets.COMMITS_FUSED_READ),
             ]
         else:
-            figures += _row(f"{name}, with the absorbing item", laps, baseline, "read", budgets.QUEUED)
+            figures += _row(f"{name}, with the absorbing item", laps, baseline, mark="read", budget=budgets.QUEUED)
             figures.append(_commits(f"{name}, with the absorbing item", laps, "read commits", budgets.COMMITS_QUEUED))
     return figures + counted
 
@@ -53,9 +53,9 @@ def _times(what: str, laps: list[list[Lap]], mark: str) -> list[Figure]:
     return [Figure(f"{what}: p{share:.0%}"[:-1], percentile(found, share), "ms") for share in (0.5, 0.99)]
 
 
-def _row(what: str, laps: list[list[Lap]], baseline: list[list[Lap]], mark: str, budget: Budget) -> list[Figure]:
+def _row(what: str, laps: list[list[Lap]], baseline: list[list[Lap]], *, mark: str, budget: Budget) -> list[Figure]:
     beside = ratio(laps, mark, baseline, "answered")
-    return [*_times(what, laps, mark), Figure(f"{what}: p50 by raw", beside, "×", budget)]
+    return [*_times(what, laps, mark), Figure(f"{what}: p50 by raw", beside, "x", budget)]
 
 
 def _commits(what: str, laps: list[list[Lap]], mark: str, budget: Budget) -> Figure:

@@ -1,7 +1,7 @@
 """No statement of the ledger reads a whole table, so that age costs nothing.
 
-A run on a small ledger would never show it; SQLite's own plan does. The checks of `coterie verify` read everything, which
-is what they are for.
+A run on a small ledger would never show it; SQLite's own plan does. The checks of `coterie verify` read everything:
+that is what they are for.
 """
 
 import re
@@ -18,7 +18,6 @@ from coterie.storage.sqlite.database import TOKENS
 
 BOUNDED: Final = {
     "this_host": "one row for each host that the directory ever had; once a start",
-    "left_running": "what an earlier run left is sought in all turns; once a start",
     "held_sessions": "what is held is sought in all sessions; once a start, and once a release of everything",
     "last_written_at": "the last row by its key; once a start",
 }
@@ -30,6 +29,7 @@ OPEN_ONLY: Final = {
     "sent_open": "messages_sent_open",
     "running_turn": "turns_one_runner",
     "running_here": "turns_one_runner",
+    "left_running": "turns_one_runner",
     "oldest_ready": "sessions_ready",
     "oldest_ready_other": "sessions_ready",
 }

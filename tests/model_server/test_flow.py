@@ -73,7 +73,7 @@ class Lead(Agent):
         if arguments["action"] == "spawn":
             reader = Agent(self._reader, str(arguments["model"]), "glob", stream=self._stream)
             message = f"msg_{len(self._answers) + 1}"
-            self._answers[message] = await reader.run(str(arguments["prompt"]))
+            self._answers[message] = await reader.run(str(arguments["task"]))
             return json.dumps({"sessionId": f"ses_{message}", "messageId": message})
         assert arguments == {"action": "wait", "messageIds": ["msg_1", "msg_2"]}
         return json.dumps([{"messageId": message, "result": text} for message, text in self._answers.items()])
@@ -93,4 +93,4 @@ async def test_a_lead_spawns_readers_waits_for_them_and_names_what_they_found(
     answer = await lead.run('Find the "largest" file.')
     assert answer == "The readers agree on src/big.py."
     assert [call["action"] for call in lead.calls] == ["spawn", "spawn", "wait"]
-    assert lead.calls[0]["prompt"] == 'Find the "largest" file.'
+    assert lead.calls[0]["task"] == 'Find the "largest" file.'

@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 
+from coterie.app.absorb import absorb
 from coterie.core.ids import MessageId, NewId, TurnId
-from coterie.core.ledger.states import MessageBound, MessageState
 from coterie.core.turn.items import Item
 from coterie.core.turn.states import TurnState
-from coterie.core.turn.turn import Joined, Turn
 from coterie.ports.store import Tx
 
 
@@ -32,21 +31,5 @@ def append_items(tx: Tx, command: AppendToTurn, now: int, new_id: NewId) -> bool
         return False
     numbers = tx.items.append(turn.session_id, turn.id, command.items, now)
     tx.changed(turn.session_id, "items", str(numbers[-1]))
-    for message_id in dict.fromkeys(command.shows):
-        _absorb(tx, turn, message_id, now)
+    absorb(tx, turn, command.shows, now)
     return True
-
-
-def _absorb(tx: Tx, turn: Turn, message_id: MessageId, now: int) -> None:
-    completion = tx.messages.completion_of(message_id)
-    if completion is None or completion.target_session_id != turn.session_id:
-        return
-    # A completion that was claimed or absorbed before has left the queue: then there is nothing to do.
-    if completion.state is not MessageState.QUEUED or not tx.inputs.remove_message(completion.id):
-        return
-    moved = tx.messages.move(completion.id, MessageBound, turn.id, now)
-    assert moved is not None, "a message with an input is queued (I3)"
-    tx.turns.join(turn.id, completion.id, Joined.ABSORBED)
-    tx.turns.lower_hops(turn.id, completion.hops)
-    tx.changed(turn.session_id, "message", completion.id)
-    tx.changed(completion.source_session_id, "message", completion.id)

@@ -99,8 +99,8 @@ def _stop(step: Step, message: Message, parent: Turn | None, stopped: Cancelled,
             return
         settled = tx.messages.move(message.id, MessageCancelled, None, step.now)
         assert settled is not None, "the message was read in this transaction"
-        _fence(step, turn, stopped, cascade=cascade)
         _tell(step, settled, parent, stopped)
+        _fence(step, turn, stopped, cascade=cascade)
 
 
 def _tell(step: Step, settled: Message, parent: Turn | None, stopped: Cancelled) -> None:

@@ -3,11 +3,12 @@
 from dataclasses import dataclass, replace
 from typing import Final
 
+from coterie.app.absorb import absorb
 from coterie.app.claim_turn import claim_session
 from coterie.app.complete import complete
 from coterie.app.step import Step
 from coterie.core.codes import Code
-from coterie.core.ids import NewId, TurnId
+from coterie.core.ids import MessageId, NewId, TurnId
 from coterie.core.ledger.states import MessageCancelled, MessageCompleted, MessageFailed, MessageInterrupted
 from coterie.core.session.session import Held
 from coterie.core.text import cut
@@ -32,6 +33,8 @@ class SettleTurn:
     turn_id: TurnId
     items: tuple[Item, ...] = ()
     """Written with the outcome."""
+    shows: tuple[MessageId, ...] = ()
+    """Messages whose settled outcome one of the items shows."""
     cancelled: bool = False
     code: Code | None = None
     """Why it failed; None is completed."""
@@ -63,6 +66,7 @@ def settle_turn(tx: Tx, command: SettleTurn, now: int, new_id: NewId) -> Settled
         event = TurnCompleted if command.code is None else TurnFailed
     if command.items:
         tx.items.append(turn.session_id, turn.id, command.items, now)
+        absorb(tx, turn, command.shows, now)
     turn = _with_outcome(turn, command, event, tx.host.limits.result_chars_max)
     return end_turn(Step(tx, now, new_id), turn, event, slot=command.slot)
 

@@ -148,10 +148,12 @@ async def engine(settings: Settings, clock: Clock | None = None) -> AsyncGenerat
         supervisor.start()
         yield Engine(operations, supervisor, store, facts, settings, provider, interrupted, held)
     finally:
-        if supervisor is not None:
-            await supervisor.stop()
-        await provider.close()
-        await store.close()
+        try:
+            if supervisor is not None:
+                await supervisor.stop()
+            await provider.close()
+        finally:
+            await store.close()
 
 
 async def _recover(store: SqliteStore) -> tuple[int, int]:

@@ -41,6 +41,8 @@ async def host(settings: Settings) -> AsyncGenerator[RunningHost]:
         token, stopping = read_token(folder), asyncio.Event()
         async with AsyncExitStack() as stack:
             stack.callback(listening.close)
+            # Taken away last, so that who waits for that finds the directory free.
+            stack.callback((folder / HOST_FILE).unlink, missing_ok=True)
             running = await stack.enter_async_context(engine(settings))
             app = build_app(running.operations, token=token, hosts=lambda: hosts_of(listening), stopping=stopping)
             server = Server(app, listening, stopping)
@@ -52,7 +54,6 @@ async def host(settings: Settings) -> AsyncGenerator[RunningHost]:
             try:
                 yield RunningHost(url_of(listening), running)
             finally:
-                (folder / HOST_FILE).unlink(missing_ok=True)
                 await server.stop()
 
 

@@ -259,7 +259,7 @@ class Messages(Protocol):
         ...
 
     def sent_open(self, turn_id: TurnId) -> tuple[Message, ...]:
-        """Unsettled messages that a turn has sent."""
+        """Unsettled tasks and messages that a turn has sent."""
         ...
 
     def completion_of(self, message_id: MessageId) -> Message | None:
@@ -271,7 +271,7 @@ class Messages(Protocol):
         ...
 
     def open_between(self, target: SessionId, source: SessionId | None) -> tuple[Message, ...]:
-        """Unsettled messages to *target*, of one sender if given."""
+        """Unsettled tasks and messages to *target*, of one sender if given."""
         ...
 
     def recent(self, session_id: SessionId, limit: int) -> tuple[Message, ...]:

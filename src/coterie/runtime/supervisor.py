@@ -38,7 +38,7 @@ class Supervisor:
         self._audit_s = audit_s
         self._stopping = False
         self._parts = parts
-        self._worker = Worker(self._parts, self._spawn)
+        self._worker = Worker(self._parts, self._spawn, lambda: not self._resuming)
 
     # Slots
 
@@ -51,13 +51,16 @@ class Supervisor:
 
     def give_back(self) -> None:
         """See the port."""
+        self._put_back()
+        self._look.set()
+
+    def _put_back(self) -> None:
         self._free += 1
         while self._free > 0 and self._resuming:
             waiter = self._resuming.popleft()
             if not waiter.done():
                 self._free -= 1
                 waiter.set_result(None)
-        self._look.set()
 
     def hand_over(self, turn_id: TurnId) -> None:
         """See the port."""
@@ -147,7 +150,7 @@ class Supervisor:
                 turn = await self._parts.store.run(claim_turn, None)
             finally:
                 if turn is None:
-                    self._free += 1
+                    self._put_back()
             if turn is None:
                 return
             self.hand_over(turn.id)

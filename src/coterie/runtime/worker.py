@@ -76,9 +76,17 @@ class _Run:
 class Worker:
     """Runs turns with the given parts."""
 
-    def __init__(self, parts: RuntimeParts, spawn: Spawn) -> None:
+    def __init__(self, parts: RuntimeParts, spawn: Spawn, passes_on: Callable[[], bool]) -> None:
+        """Take what a turn is run with.
+
+        Args:
+            parts: The host's parts.
+            spawn: Starts a task that the supervisor owns.
+            passes_on: Whether a turn that ends may give its slot to new work: not while a parked turn waits for one.
+        """
         self._parts = parts
         self._spawn = spawn
+        self._passes_on = passes_on
 
     async def run(self, turn_id: TurnId) -> Turn | None:
         """Run a bound turn to its end; returns the turn that its slot goes on to."""
@@ -166,11 +174,13 @@ class Worker:
             turn_id,
             # What tools had answered before a cancel is kept; an end by the loop has it in its own items.
             items=(*run.results, *finish.items) if run is not None and finish.cancelled else finish.items,
+            shows=tuple(run.shows) if run is not None else (),
             cancelled=finish.cancelled,
             code=finish.code,
             message=finish.message,
             input_tokens=run.input_tokens if run else None,
             output_tokens=run.output_tokens if run else None,
+            slot=self._passes_on(),
         )
         settled: Settled = await self._parts.store.run(settle_turn, command)
         return settled.next

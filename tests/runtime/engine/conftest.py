@@ -1,10 +1,11 @@
 """A whole host on a scripted model server: a real ledger in a file, real requests over HTTP, and no time that passes.
 
-Each stage that a test sets up is checked once more when the test has ended: its ledger must be sound, and no request may
-have carried an assistant message that says nothing and calls nothing.
+Each stage that a test sets up is checked once more when the test has ended: its ledger must be sound, and no request
+may have carried an assistant message that says nothing and calls nothing.
 """
 
 import asyncio
+import importlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -125,6 +126,13 @@ class Stage:
         """The transcript."""
         return cast("list[dict[str, Any]]", (await self.ask("session.items", sessionId=session_id))["items"])
 
+    async def until_items(self, session_id: str, holds: Callable[[list[dict[str, Any]]], bool]) -> None:
+        """Wait until it holds of the transcript."""
+        async with asyncio.timeout(BOUND_S):
+            with self.engine.operations.host.feed.listen([session_id]) as listener:
+                while not holds(await self.items(session_id)):
+                    await listener.wait()
+
     async def turns(self, session_id: str) -> int:
         """How many turns the session has had."""
         return len({item["turnId"] for item in await self.items(session_id)})
@@ -188,6 +196,12 @@ def system_text(request: Mapping[str, Any]) -> str:
 def said(request: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The messages of a request, without the system instructions."""
     return [message for message in request["messages"] if message["role"] != "system"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _loaded() -> None:  # pyright: ignore[reportUnusedFunction]  # pytest uses it
+    """Load the vendors' SDKs before any test: that takes seconds, which no bound of a wait should have to cover."""
+    importlib.import_module("coterie.runtime.providers.direct")
 
 
 @pytest.fixture

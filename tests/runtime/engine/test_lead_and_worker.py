@@ -8,6 +8,7 @@ from typing import Final
 from tests.guarantees import guarantee
 from tests.runtime.engine.conftest import BOUND_S, SetStage, Stage
 
+from coterie.core.codes import Code
 from coterie.core.turn.states import TurnState
 from coterie.model_server import ModelServer
 
@@ -152,6 +153,20 @@ async def test_a_result_that_the_running_turn_reads_is_not_told_again(stage: Set
     assert await host.turns(lead) == 1
 
 
+async def test_a_result_that_is_written_with_the_end_of_the_turn_is_not_told_again(stage: SetStage) -> None:
+    """A turn that ends at its bound of requests keeps what its last tool answered, and has read it."""
+    host = await stage(SPAWN, WAIT, ANSWER, "- {reply: {text: told}}", model_requests_max=2)
+    lead = await host.session("lead")
+    await host.prompt(lead, "go")
+
+    turn = await host.ended(lead)
+
+    assert '"result": "42"' in (await host.results(lead))[1]
+    assert (turn.kind, turn.error_code, await host.turns(lead)) == ("prompt", Code.LIMIT_EXCEEDED.value, 1)
+    completion = await host.completion(await _sent(host, lead))
+    assert (completion["status"], completion["turnId"]) == ("failed", turn.id)
+
+
 @guarantee("I9")
 async def test_a_crash_between_reading_and_writing_brings_the_notice_again(stage: SetStage) -> None:
     """Nobody can tell whether the lead had understood it, so it is told, but by no start of the host."""
@@ -220,7 +235,7 @@ async def test_leads_that_wait_leave_their_slots_to_their_workers(stage: SetStag
 
     watching.cancel()
     assert {(turn.state, turn.result) for turn in ended} == {(TurnState.COMPLETED, "done")}
-    assert max(seen) == 4
+    assert max(seen) <= 4
     assert (len(host.asked("lead")), len(host.asked("worker"))) == (36, 12)
     assert [await host.turns(lead) for lead in leads] == [1] * 12
 

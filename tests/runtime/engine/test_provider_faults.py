@@ -1,4 +1,4 @@
-"""What a vendor can do wrong, on the wire: what is asked again, what is not, and what the session is like afterwards."""
+"""What a vendor can do wrong, on the wire: what is asked again, what is not, and how the session goes on."""
 
 from typing import Final
 
@@ -73,7 +73,7 @@ async def test_each_retry_waits_longer_and_as_long_as_the_vendor_asks(stage: Set
 )
 @guarantee("I6")
 async def test_a_fault_that_stays_fails_the_turn_and_tells_the_sender(
-    stage: SetStage, fault: str, requests: int, code: Code, kept: list[str]
+    stage: SetStage, fault: str, *, requests: int, code: Code, kept: list[str]
 ) -> None:
     """Cases 2, 108 and 109: the sender gets code and text, never a success without an answer."""
     reply = fault if fault.startswith("{") else f"{{{fault}}}"

@@ -157,7 +157,8 @@ async def test_a_tree_that_a_crash_ends_is_told_level_by_level(stage: SetStage) 
     """)
     lead = await host.session("lead")
     await host.prompt(lead, "go")
-    await host.until(lambda server: len(server.requests) == 3)
+    await host.until(lambda server: server.answering == 1 and len(server.requests) == 3)
+    await host.until_items(lead, lambda items: "wait" in str(items[-1].get("calls")))
 
     await host.restart()
 

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import httpx2
 from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI
+from pydantic import ValidationError
 from pydantic_ai.direct import model_request_stream
 from pydantic_ai.exceptions import ModelAPIError, UnexpectedModelBehavior
 from pydantic_ai.messages import (
@@ -76,7 +77,7 @@ class DirectProvider:
                 async for event in events:
                     shown.take(event)
                 response = events.get()
-        except (ModelAPIError, UnexpectedModelBehavior, httpx2.HTTPError) as error:
+        except (ModelAPIError, UnexpectedModelBehavior, ValidationError, httpx2.HTTPError) as error:
             return _faults.fault(error, binding, shown.text)
         return _settled(response, binding, shown)
 

@@ -22,7 +22,7 @@ RETURNING {messages}
 
 -- name: sent_open
 SELECT {messages} FROM messages
-WHERE source_turn_id = :turn_id AND state IN ('queued', 'running') ORDER BY number
+WHERE source_turn_id = :turn_id AND kind <> 'completion' AND state IN ('queued', 'running') ORDER BY number
 
 -- name: completion_of
 SELECT {messages} FROM messages WHERE reply_to = :message_id
@@ -36,7 +36,7 @@ WHERE j.turn_id = :turn_id AND j.how = 'claimed' AND m.target_session_id = :sess
 
 -- name: open_to
 SELECT {messages} FROM messages
-WHERE target_session_id = :target AND state IN ('queued', 'running') ORDER BY number
+WHERE target_session_id = :target AND kind <> 'completion' AND state IN ('queued', 'running') ORDER BY number
 
 -- name: recent_inbound
 SELECT {messages}, number FROM messages WHERE target_session_id = :session_id ORDER BY number DESC LIMIT :limit

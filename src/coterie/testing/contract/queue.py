@@ -2,6 +2,7 @@
 # ruff: noqa: PLR2004 - the numbers of a test are its cases
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -9,7 +10,7 @@ from coterie.app.idempotency import Key
 from coterie.app.recover import Release, release
 from coterie.core.codes import Code
 from coterie.core.errors import InvalidArgumentError, NotFoundError
-from coterie.core.ids import SessionId, TurnId
+from coterie.core.ids import InputId, SessionId, TurnId
 from coterie.core.session.session import Held
 from coterie.ports.feed import READY
 from coterie.testing.contract.ground import LedgerContract, refused
@@ -29,6 +30,18 @@ class QueueContract(LedgerContract):
 
         assert len([one for one in prompted if one.turn_id]) == 1
         assert sorted(one.position for one in prompted if one.position) == list(range(1, 30))
+
+    @pytest.mark.guarantee("I1")
+    async def test_a_second_running_turn_is_refused_by_the_database(self, ledger: Ledger) -> None:
+        """Even a use case that forgot to look cannot write one."""
+        session = await ledger.session()
+        turn = await ledger.turn(await ledger.begin(session))
+        twin = replace(turn, id=TurnId("turn_twin"), input_id=InputId("inp_twin"))
+
+        added = await ledger.change(lambda tx: tx.turns.add(twin))
+
+        assert not added
+        assert await ledger.running(session) == turn
 
     @pytest.mark.guarantee("I2")
     async def test_claims_at_once_start_each_input_once(self, ledger: Ledger) -> None:
@@ -89,7 +102,7 @@ class QueueContract(LedgerContract):
 
     async def test_a_free_slot_goes_to_what_has_waited_longest(self, ledger: Ledger) -> None:
         """Over all sessions, whatever ids and titles say."""
-        sessions = await ledger.sessions("CAB")
+        sessions = (await ledger.sessions("CAB"))[::-1]
         for session in sessions:
             await ledger.prompt(session, slot=False)
         assert [turn.session_id for turn in [await ledger.claim() for _ in range(3)] if turn] == sessions
@@ -262,3 +275,24 @@ class HeldContract(LedgerContract):
         await ledger.change(lambda tx: tx.sessions.set_held(session, Held.RESTART))
         started: TurnId | None = (await ledger.prompt(session)).turn_id
         assert started is not None
+
+    async def test_a_prompt_that_frees_a_session_begins_a_new_row_of_human_turns(self, ledger: Ledger) -> None:
+        """What happened before the hold must not let a message overtake the next prompts."""
+        session = await ledger.session()
+        await ledger.change(lambda tx: tx.sessions.set_streak(session, 3))
+        await ledger.change(lambda tx: tx.sessions.set_held(session, Held.RESTART))
+        await ledger.begin(session)
+        assert (await ledger.known(session)).streak == 1
+
+    @pytest.mark.guarantee("I16")
+    async def test_a_turn_that_ends_in_a_held_session_starts_nothing_of_its_queue(self, ledger: Ledger) -> None:
+        """The hold is on the queue, whoever asks for its next input."""
+        session = await ledger.session()
+        turn_id = await ledger.begin(session)
+        await ledger.prompt(session)
+        await ledger.change(lambda tx: tx.sessions.set_held(session, Held.RESTART))
+
+        settled = await ledger.settle(turn_id)
+
+        assert settled.next is None
+        assert (await ledger.places(session)).prompts == 1

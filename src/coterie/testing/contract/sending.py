@@ -302,6 +302,25 @@ class ChainContract(LedgerContract):
         assert (await ledger.turn(turn_id)).hops == 7
         assert (await ledger.task(lead, other)).message.hops == 6
 
+    async def test_an_absorbed_completion_gives_no_hops(self, ledger: Ledger) -> None:
+        """A deep turn that reads an old answer stays as deep as it was."""
+        lead, worker, other = await ledger.sessions("ABC")
+        turn_id = await ledger.begin(lead)
+        task = await ledger.task(lead, worker)
+        await ledger.settle(turn_id, slot=False)
+        ledger.limit(hops_max=2)
+        await ledger.begin(other)
+        deep = await ledger.note(other, lead)
+        await ledger.settle(task.turn_id)
+        assert deep.turn_id is not None
+
+        await ledger.append(deep.turn_id, task.message.id)
+
+        completion = await ledger.completion(task.message.id)
+        assert completion is not None
+        assert (completion.turn_id, completion.hops) == (deep.turn_id, 7)
+        assert (await ledger.turn(deep.turn_id)).hops == 2
+
     @pytest.mark.parametrize(
         ("source", "target", "expected"),
         [
@@ -343,6 +362,19 @@ class ChainContract(LedgerContract):
         assert completion.ceiling == "auto"
         assert done.next is not None
         assert done.next.permission is Mode.AUTO
+
+    async def test_a_clamped_turn_hands_on_its_own_permission(self, ledger: Ledger) -> None:
+        """A strong session that works for a weak one does not lend its strength to a third."""
+        weak, strong, last = [
+            await ledger.session(mode.value, mode) for mode in (StoredMode.ASK, StoredMode.AUTO, StoredMode.AUTO)
+        ]
+        await ledger.begin(weak)
+        await ledger.task(weak, strong)
+
+        receipt = await ledger.task(strong, last)
+
+        assert receipt.message.ceiling == "ask"
+        assert (await ledger.turn(receipt.turn_id)).permission is Mode.ASK
 
     async def test_a_spawned_session_inherits_and_is_linked(self, ledger: Ledger) -> None:
         """Project and stored permission mode go on; the transcript does not."""

@@ -126,10 +126,13 @@ class SettlingContract(LedgerContract):
         turn_id = await ledger.begin(session)
         await ledger.cancel(session)
 
+        ledger.feed.topics = []
+
         settled = await ledger.settle(turn_id, "ready")
 
         turn = await ledger.turn(turn_id)
         assert (settled.state, turn.result) == (TurnState.CANCELLED, None)
+        assert turn_id in ledger.feed.topics
 
     async def test_usage_is_kept_and_unknown_is_not_zero(self, ledger: Ledger) -> None:
         """Costs are counted from these."""
@@ -299,7 +302,8 @@ class AbsorbingContract(LedgerContract):
         assert completion is not None
         assert (completion.state, completion.turn_id) == (MessageState.RUNNING, turn_id)
         assert settled.next is None
-        assert await ledger.state(completion.id) is MessageState.COMPLETED
+        ended = await ledger.read(completion.id)
+        assert (ended.state, ended.result) == (MessageState.COMPLETED, None)
         assert await ledger.completion(completion.id) is None
         assert (await ledger.places(source)).waiting == 0
 

@@ -31,18 +31,18 @@ ONE, OTHER = Binding("p/one", "anthropic", None, "one"), Binding("p/other", "ant
 
 def test_a_session_keeps_the_model_it_was_made_with() -> None:
     """Never another one in its place, not even if that is the only one left."""
-    assert binding_for(SESSION, [ONE, OTHER]) is ONE
-    assert binding_for(replace(SESSION, model="p/other"), [ONE, OTHER]) is OTHER
-    gone = binding_for(replace(SESSION, model="p/gone"), [ONE])
+    assert binding_for(SESSION, [ONE, OTHER], "") is ONE
+    assert binding_for(replace(SESSION, model="p/other"), [ONE, OTHER], "") is OTHER
+    gone = binding_for(replace(SESSION, model="p/gone"), [ONE], "")
     assert isinstance(gone, Refusal)
     assert (gone.code, gone.candidates) == (Code.MODEL_NOT_FOUND, ("p/one",))
 
 
-def test_without_any_model_the_turn_says_so() -> None:
-    """And names the way out."""
-    none = binding_for(SESSION, [])
-    assert isinstance(none, Refusal)
-    assert none.code is Code.MODEL_NOT_CONFIGURED
+@pytest.mark.parametrize("model", [None, "p/one"])
+def test_without_any_model_the_turn_tells_the_way_to_one(model: str | None) -> None:
+    """Whatever the session had asked for: there is nothing to choose from."""
+    none = binding_for(replace(SESSION, model=model), [], "Configure one.")
+    assert none == Refusal(Code.MODEL_NOT_CONFIGURED, "Configure one.")
 
 
 @pytest.mark.parametrize("mode", Mode)

@@ -1,0 +1,116 @@
+"""The demonstration on folders that nobody has prepared for it."""
+
+import json
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final, cast
+
+import pytest
+from tests.host.program import Seat
+
+SMALL: Final = "x = 1\n"
+FOLDERS: Final[Mapping[str, tuple[Mapping[str, int], str]]] = {
+    "Müllers Prüfstand": (
+        {"größte Datei.py": 400, "a.py": 3, "sub/b.py": 90, "sub/größer_noch.txt": 900},
+        "größte Datei.py",
+    ),
+    "проект": ({"main.py": 40, "deep/er/數據.py": 700, ".hidden/secret.py": 9_000}, "deep/er/數據.py"),
+}
+"""Folder names; the files of each with their number of lines; which of them is the largest that a reader sees."""
+MESSAGE: Final = {"id", "kind", "status", "sourceSessionId", "targetSessionId", "turnId", "replyToMessageId"}
+
+
+def fill(folder: Path, contents: Mapping[str, int]) -> None:
+    """Make the files."""
+    for name, lines in contents.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(SMALL * lines, "utf-8")
+
+
+def largest_named(folder: Path, answer: str) -> str:
+    """The Python file of *folder* that *answer* names with its true size."""
+    sizes = {path.relative_to(folder).as_posix(): path.stat().st_size for path in folder.rglob("*.py")}
+    (named,) = [name for name, size in sizes.items() if f"is {name} ({size} bytes)" in answer]
+    return named
+
+
+def complete(told: dict[str, Any]) -> None:
+    """Two tasks, two completions, all done; each session and message by its links."""
+    lead, *readers = told["sessions"]
+    assert lead["createdBySessionId"] is None
+    assert [reader["createdBySessionId"] for reader in readers] == [lead["id"], lead["id"]]
+    messages = cast("list[dict[str, Any]]", told["messages"])
+    tasks, completions = ([one for one in messages if one["kind"] == kind] for kind in ("task", "completion"))
+    assert len(messages) == 4
+    assert {one["status"] for one in messages} == {"completed"}
+    assert {one["targetSessionId"] for one in tasks} == {reader["id"] for reader in readers}
+    assert {one["sourceSessionId"] for one in tasks} == {lead["id"]}
+    answered = {one["replyToMessageId"]: one for one in completions}
+    assert set(answered) == {one["id"] for one in tasks}
+    for task in tasks:
+        completion = answered[task["id"]]
+        assert (completion["sourceSessionId"], completion["targetSessionId"]) == (
+            task["targetSessionId"],
+            task["sourceSessionId"],
+        )
+        assert task["turnId"] != completion["turnId"]
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_the_demo_names_the_true_largest_file_of_a_folder(seat: Seat, tmp_path: Path, name: str) -> None:
+    """What it says comes from real tools on real files, so it is another thing for each folder."""
+    folder = tmp_path / name
+    contents, largest = FOLDERS[name]
+    fill(folder, contents)
+    told = seat.run("demo", folder, "--json").json
+    assert set(told) == {"sessions", "messages", "answer", "verify"}
+    assert all(set(one) == {"id", "title", "createdBySessionId"} for one in told["sessions"])
+    assert all(set(one) == MESSAGE for one in told["messages"])
+    assert set(told["verify"]) == {"ok", "checked"}
+    complete(told)
+    assert told["verify"]["ok"]
+    assert told["verify"]["checked"] > 10
+    assert largest_named(folder, told["answer"]) == largest
+
+
+def test_the_demo_leaves_the_folder_and_the_home_as_they_were(seat: Seat, tmp_path: Path) -> None:
+    """Its ledger is a temporary one, and it draws for a pipe as for a screen, without what only a screen reads.
+
+    It works in the current folder where none is named, and where nothing is found it says so.
+    """
+    folder = tmp_path / "leer"
+    folder.mkdir()
+    seat.folder = folder
+    ended = seat.run("demo")
+    assert (ended.status, ended.err) == (0, "")
+    assert "\x1b" not in ended.out
+    lines = ended.out.splitlines()
+    heads = next(number for number, line in enumerate(lines) if line.split() == ["Lead", "Largest", "file", "TODOs"])
+    drawn = lines[heads + 1 :]
+    arrows = [line for line in drawn if line.endswith("completed") and "─" in line]
+    assert [one for line in arrows for one in ("task", "completion") if one in line] == ["task"] * 2 + [
+        "completion"
+    ] * 2
+    assert [("▶" in line, "◀" in line) for line in arrows] == [(True, False)] * 2 + [(False, True)] * 2
+    assert "There is no Python file in this folder. There are no TODOs in this folder." in ended.out
+    assert "verify: ok" in lines[-1]
+    assert not list(folder.iterdir())
+    assert not seat.data.exists()
+
+
+def test_the_demo_runs_with_a_model_of_ones_own(seat: Seat, tmp_path: Path) -> None:
+    """The address and the name are all that it takes; here the same script speaks from another process."""
+    folder = tmp_path / "own"
+    fill(folder, {"one.py": 1, "two.py": 2})
+    (folder / "two.py").write_text("# TODO: more\n", "utf-8")
+    script = tmp_path / "demo.yaml"
+    script.write_bytes(files("coterie.bootstrap").joinpath("demo.yaml").read_bytes())
+    with seat.start("model-server", script, "--port", "0", "--json") as models:
+        url = f"{models.said()['url']}/v1"
+        ended = seat.run("demo", folder, "--provider", url, "--model", "any-name", "--json")
+    told = cast("dict[str, Any]", json.loads(ended.out))
+    complete(told)
+    assert largest_named(folder, told["answer"]) == "two.py"
+    assert "TODOs are in two.py, line 1" in told["answer"]
