@@ -53,13 +53,13 @@ coverage: $(DEV_STAMP)  ## hold the last `make test COVER=1` against its bounds
 	@$(BIN)/coverage report --skip-covered --skip-empty --show-missing --include='src/coterie/core/*' --fail-under=100
 
 # The wheel is what people install: it must hold the SQL and start without the tree beside it.
-package: $(DEV_STAMP)  ## build the wheel and start it in an empty environment
+package: $(DEV_STAMP)  ## build the wheel and run it in an empty environment
 	@rm -rf build/package dist && mkdir -p build
 	@$(BIN)/python -m build --wheel --outdir dist . > build/wheel.log 2>&1 || { cat build/wheel.log; exit 1; }
 	@$(PYTHON) -m venv build/package
 	@build/package/bin/python -m pip --disable-pip-version-check --no-input install --quiet dist/*.whl
-	@cd build && package/bin/coterie --help > /dev/null
-	@echo "the wheel installs and starts"
+	@$(PYTHON) tests/host/wheel.py build/package/bin/coterie
+	@echo "the wheel installs, and answers with one key and no file"
 
 rest: lint coverage package  # what `check` does besides the tests
 

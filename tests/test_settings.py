@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from coterie.core.errors import ConfigInvalidError
+from coterie.core.errors import ConfigInvalidError, ExtraMissingError
 from coterie.core.limits import RANGES, Limits
 from coterie.core.model_ref import default_binding, resolve
 from coterie.core.permission import Mode
-from coterie.settings import Settings, data_directory, load_settings, model_help
+from coterie.settings import Settings, data_directory, is_installed, load_settings, missing_extra, model_help
 
 NOTHING: Mapping[str, str] = {}
 
@@ -102,6 +102,44 @@ def test_a_key_variable_that_is_not_set_is_told_by_the_origin(tmp_path: Path) ->
     assert model.origin.endswith("config.toml:2, api_key_env MY_KEY, which is not set")
 
 
+GOOGLE = '[[models]]\nkey = "my/gemini"\napi = "google"\napi_key_env = "MY_KEY"\n'
+
+
+def test_an_api_may_need_an_extra_that_is_installed(tmp_path: Path) -> None:
+    """With its library it is an api like the others, and the vendor's own address needs no word."""
+    asked: list[str] = []
+    (tmp_path / "config.toml").write_text(GOOGLE, encoding="utf-8")
+    settings = load_settings(tmp_path, {"MY_KEY": "secret"}, find=lambda module: not asked.append(module))
+    (model,) = settings.models
+    assert (model.api, model.base_url, model.model, model.api_key) == ("google", None, "gemini", "secret")
+    assert asked == ["google.genai"]
+
+
+def test_a_missing_extra_ends_the_start_with_the_command_that_adds_it(tmp_path: Path) -> None:
+    """Found out at the first turn it would cost the turn, and the traceback of an import names no file."""
+    config = tmp_path / "config.toml"
+    config.write_text(MODEL + GOOGLE, encoding="utf-8")
+    with pytest.raises(ExtraMissingError) as caught:
+        load_settings(tmp_path, {"MY_KEY": "secret"}, find=lambda _: False)
+    assert str(caught.value) == (
+        f"The model 'my/gemini' ({config}:5, api_key_env MY_KEY) has the api 'google', whose library is not installed: "
+        "run `pip install 'coterie[google]'` and start the host again."
+    )
+
+
+def test_models_without_an_extra_look_for_none(tmp_path: Path) -> None:
+    """The search reads folders, and most hosts have no use for it."""
+    models = load(tmp_path, MODEL, dict.fromkeys(KEYS, "secret")).models
+    assert missing_extra(models, lambda module: pytest.fail(module)) is None
+
+
+def test_a_library_is_looked_for_without_being_loaded() -> None:
+    """A package above it may be missing too."""
+    assert is_installed("json.tool")
+    assert not is_installed("json.nothing")
+    assert not is_installed("nothing_of_this_name.inside")
+
+
 MODEL = '[[models]]\nkey = "a/b"\napi = "anthropic"\n'
 
 MISTAKES = {
@@ -121,8 +159,8 @@ MISTAKES = {
     "a table for tables": ("[models]\nkey = 1", 1, "tables: [[models]]"),
     "rows that are no tables": ("models = [1]", 1, "tables: [[models]]"),
     "an unknown permission": ('[permissions]\ndefault = "autp"', 2, "ask, accept-edits, auto; the nearest is 'auto'."),
-    "an unknown api": ('[[models]]\nkey="a/b"\napi="openai-cat"', 3, "openai-chat, anthropic; the nearest is 'openai"),
-    "no api": ('[[models]]\nkey="a/b"', 2, "the model 'a/b' needs an api"),
+    "an unknown api": ('[[models]]\nkey="a/b"\napi="openai-cat"', 3, "anthropic, google; the nearest is 'openai-"),
+    "no api": ('[[models]]\nkey="a/b"', 2, "the model 'a/b' needs an api, one of openai-chat,"),
     "no key": ('\n[[models]]\napi="anthropic"', 2, "a model needs a key"),
     "a key without provider": ('[[models]]\nkey="b"\napi="anthropic"', 2, "must have the form provider/model"),
     "a doubled key": (MODEL + MODEL, 5, "the model 'a/b' stands already in line 2"),

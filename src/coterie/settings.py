@@ -6,17 +6,18 @@ starts. Deliberately not here: whether an address may be bound, or whether a mod
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, TypeAlias, cast
 
 from platformdirs import user_data_path
 
-from coterie.core.errors import ConfigInvalidError
+from coterie.core.errors import ConfigInvalidError, ExtraMissingError
 from coterie.core.limits import RANGES, Limits
 from coterie.core.model_ref import Binding, resolve
 from coterie.core.permission import Mode
@@ -26,7 +27,9 @@ CONFIG_FILE: Final = "config.toml"
 HOST: Final = "127.0.0.1"
 PORT: Final = 7433
 
-_APIS: Final = ("openai-chat", "anthropic")
+_APIS: Final = ("openai-chat", "anthropic", "google")
+_EXTRAS: Final = MappingProxyType({"google": ("google", "google.genai")})
+"""Of an api whose library is optional: the extra that brings it, and a module that is there with it."""
 _PORT_MAX: Final = 65_535
 _WINDOW_MAX: Final = 1_000_000_000
 _SECTIONS: Final = ("server", "permissions", "limits", "models")
@@ -74,11 +77,28 @@ def data_directory(explicit: Path | None, environment: Mapping[str, str]) -> Pat
     return user_data_path("coterie", appauthor=False)
 
 
-def load_settings(data_dir: Path, environment: Mapping[str, str]) -> Settings:
+def is_installed(module: str) -> bool:
+    """Return whether *module* could be imported, without importing it."""
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        # A package above it is not there either.
+        return False
+
+
+def load_settings(
+    data_dir: Path, environment: Mapping[str, str], *, find: Callable[[str], bool] = is_installed
+) -> Settings:
     """Read `config.toml` of *data_dir* and *environment*.
+
+    Args:
+        data_dir: Where the file is.
+        environment: The variables of the process.
+        find: Whether an optional library is installed, by the name of its module.
 
     Raises:
         ConfigInvalidError: The file or a variable says something that cannot be meant.
+        ExtraMissingError: A model needs a library that is not installed.
     """
     config = _read_config(data_dir / CONFIG_FILE)
     root = _Table(config, "", _parse(config))
@@ -86,7 +106,7 @@ def load_settings(data_dir: Path, environment: Mapping[str, str]) -> Settings:
     server, permissions = root.table("server"), root.table("permissions")
     server.only(("host", "port"))
     permissions.only(("default",))
-    return Settings(
+    settings = Settings(
         data_dir=data_dir,
         host=server.text("host") or HOST,
         port=server.number("port", 0, _PORT_MAX) if server.has("port") else PORT,
@@ -95,6 +115,22 @@ def load_settings(data_dir: Path, environment: Mapping[str, str]) -> Settings:
         models=_models(root, data_dir, environment),
         shell_environment=MappingProxyType(dict(environment)),
     )
+    # What is wrong in the file comes first: it may be what asks for the library.
+    if missing := missing_extra(settings.models, find):
+        raise missing
+    return settings
+
+
+def missing_extra(models: Iterable[Binding], find: Callable[[str], bool]) -> ExtraMissingError | None:
+    """Return the fault of the first model whose library is not installed, or None."""
+    for model in models:
+        extra, module = _EXTRAS.get(model.api, ("", ""))
+        if module and not find(module):
+            return ExtraMissingError(
+                f"The model {model.key!r} ({model.origin}) has the api {model.api!r}, whose library is not installed: "
+                f"run `pip install 'coterie[{extra}]'` and start the host again."
+            )
+    return None
 
 
 def model_hint(data_dir: Path) -> str:
@@ -119,7 +155,7 @@ def model_help(data_dir: Path) -> str:
         "",
         "  [[models]]",
         '  key = "local/my-model"',
-        '  api = "openai-chat"               # or "anthropic"',
+        '  api = "openai-chat"               # or "anthropic", or "google"',
         '  base_url = "http://127.0.0.1:8000/v1"',
         '  api_key_env = "MY_KEY"            # or api_key_file; none for a server without keys',
     ]
@@ -292,7 +328,7 @@ def _configured_one(row: _Table, data_dir: Path, environment: Mapping[str, str])
     if not provider or not model or key != "".join(key.split()):
         raise row.fault("key", f"the key {key!r} must have the form provider/model.")
     if api is None:
-        raise row.fault("key", f"the model {key!r} needs an api: {' or '.join(_APIS)}.")
+        raise row.fault("key", f"the model {key!r} needs an api, one of {', '.join(_APIS)}.")
     if base_url is not None and not _is_url(base_url):
         raise row.fault("base_url", f"base_url is {base_url!r}, but must begin with http:// or https://.")
     secret, source = _secret(row, data_dir, environment)

@@ -101,7 +101,6 @@ class Seat:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                encoding="utf-8",
                 env=self.environment(),
                 cwd=self.folder or self.home,
             ) as popen,
@@ -124,9 +123,10 @@ class Seat:
 class Process:
     """A command that runs."""
 
-    popen: subprocess.Popen[str]
-    out: IO[str]
+    popen: subprocess.Popen[bytes]
+    out: IO[bytes]
     log: Path
+    _said: bytes = b""
 
     @property
     def err(self) -> str:
@@ -135,11 +135,14 @@ class Process:
 
     def line(self) -> str:
         """The next line of its output."""
-        ready, _, _ = select.select([self.out], [], [], BOUND_S)
-        assert ready, f"nothing was said within {BOUND_S} s; on the error stream: {self.err}"
-        line = self.out.readline()
-        assert line, f"it ended; on the error stream: {self.err}"
-        return line
+        while b"\n" not in self._said:
+            ready, _, _ = select.select([self.out], [], [], BOUND_S)
+            assert ready, f"nothing was said within {BOUND_S} s; on the error stream: {self.err}"
+            more = os.read(self.out.fileno(), 65_536)
+            assert more, f"it ended; on the error stream: {self.err}"
+            self._said += more
+        line, _, self._said = self._said.partition(b"\n")
+        return line.decode()
 
     def said(self) -> dict[str, Any]:
         """The next line of its output, as JSON."""

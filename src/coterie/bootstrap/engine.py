@@ -52,9 +52,9 @@ class LateProvider:
         return await (await self._provider()).ask(request, on_text)
 
     async def close(self) -> None:
-        """Close the connections, if there ever were any."""
-        if self._loaded is not None:
-            await (await self._loaded).close()
+        """Close the connections, if there ever were any; a load that is still under way has made none."""
+        if self._loaded is not None and self._loaded.done():
+            await self._loaded.result().close()
 
 
 def _import_provider() -> ModelProvider:

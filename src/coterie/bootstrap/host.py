@@ -47,10 +47,10 @@ async def host(settings: Settings) -> AsyncGenerator[RunningHost]:
             app = build_app(running.operations, token=token, hosts=lambda: hosts_of(listening), stopping=stopping)
             server = Server(app, listening, stopping)
             await server.start()
-            running.provider.load()
             about = {"url": url_of(listening), "pid": os.getpid()}
             about |= {"hostId": running.facts.id, "epoch": running.facts.epoch}
             write_private(folder / HOST_FILE, json.dumps(about))
+            running.provider.load()
             try:
                 yield RunningHost(url_of(listening), running)
             finally:

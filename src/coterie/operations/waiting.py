@@ -29,17 +29,18 @@ async def wait(act: Act, given: params.Wait) -> views.Waited:
     if not given.message_ids:
         raise InvalidArgumentError("messageIds is empty: name what to wait for, or a sessionId with until = idle.")
     which = (tuple(dict.fromkeys(MessageId(text) for text in given.message_ids)), act.reader)
-    first = await act.host.store.read(describe.messages, which)
-    topics = {id_ for message in first for id_ in (message.source_session_id, message.target_session_id)}
 
     async def look() -> tuple[bool, tuple[Message, ...]]:
         found = await act.host.store.read(describe.messages, which)
         settled = [message.state in SETTLED for message in found]
         return (all(settled) if given.mode == "all" else any(settled)), found
 
-    with act.host.feed.listen(topics) as listener:
-        done, found = await look()
-        if not done:
+    done, found = await look()
+    if not done:
+        topics = {id_ for message in found for id_ in (message.source_session_id, message.target_session_id)}
+        with act.host.feed.listen(topics) as listener:
+            # Registered before it looks again, so that nothing is missed in between.
+            done, found = await look()
             async with _parked(act):
                 deadline = _Deadline(timeout_s)
                 while not done and await deadline.sleep(act, listener):

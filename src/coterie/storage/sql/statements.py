@@ -5,7 +5,8 @@ table, called `X.Event`, with `{sources}` and `{target}` filled in, so the guard
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from importlib.resources import files
 from typing import Final, cast
 
@@ -30,7 +31,6 @@ _PACKAGE: Final = "coterie.storage.sql"
 _TABLES: Final = {"message": MESSAGE_TABLE, "turn": TURN_TABLE}
 _NAME: Final = re.compile(r"^-- name: (.+)$", re.MULTILINE)
 _COLUMN_LIST: Final = re.compile(r"\{(?:(\w)\.)?(\w+)\}")
-_ID_LIST: Final = re.compile(r"\(:(\w+)\.\.\.\)")
 
 
 def _columns(match: re.Match[str]) -> str:
@@ -67,25 +67,35 @@ def load(*names: str) -> dict[str, str]:
     return found
 
 
-def _rows(name: str, rows: list[tuple[object, ...]], filled: dict[str, object]) -> str:
-    filled.update({f"{name}_{r}_{c}": value for r, row in enumerate(rows) for c, value in enumerate(row)})
-    return ", ".join("(" + ", ".join(f":{name}_{r}_{c}" for c in range(len(row))) + ")" for r, row in enumerate(rows))
-
-
 def spread(sql: str, params: Mapping[str, object]) -> tuple[str, dict[str, object]]:
     """Write out lists: ids `(:ids...)`, padded to a power of two so that few texts serve all lengths, and rows."""
-    filled = dict(params)
+    filled: dict[str, object] = {}
+    shapes: list[tuple[str, int, int]] = []
+    for name, value in params.items():
+        if not isinstance(value, list):
+            filled[name] = value
+            continue
+        rows = cast("list[object]", value)
+        if isinstance(rows[0], tuple):
+            width = len(cast("tuple[object, ...]", rows[0]))
+            cells = [cell for row in cast("list[tuple[object, ...]]", rows) for cell in row]
+        else:
+            width, cells = 0, rows + [rows[-1]] * ((1 << (len(rows) - 1).bit_length()) - len(rows))
+        shapes.append((name, len(cells), width))
+        filled.update({f"{name}_{number}": cell for number, cell in enumerate(cells)})
+    return _written_out(sql, tuple(shapes)), filled
 
-    def one(match: re.Match[str]) -> str:
-        name = match[1]
-        values = list(cast("Sequence[object]", filled.pop(name)))
-        if isinstance(values[0], tuple):
-            return _rows(name, cast("list[tuple[object, ...]]", values), filled)
-        values += [values[-1]] * ((1 << (len(values) - 1).bit_length()) - len(values))
-        filled.update({f"{name}_{number}": value for number, value in enumerate(values)})
-        return "(" + ", ".join(f":{name}_{number}" for number in range(len(values))) + ")"
 
-    return _ID_LIST.sub(one, sql), filled
+@lru_cache(maxsize=256)
+def _written_out(sql: str, shapes: tuple[tuple[str, int, int], ...]) -> str:
+    for name, cells, width in shapes:
+        names = [f":{name}_{number}" for number in range(cells)]
+        if width:
+            listed = ", ".join(f"({', '.join(names[at : at + width])})" for at in range(0, cells, width))
+        else:
+            listed = f"({', '.join(names)})"
+        sql = sql.replace(f"(:{name}...)", listed)
+    return sql
 
 
 def migrations(tokens: Mapping[str, str]) -> tuple[tuple[int, str], ...]:
