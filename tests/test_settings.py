@@ -130,7 +130,7 @@ def test_a_missing_extra_ends_the_start_with_the_command_that_adds_it(tmp_path: 
 def test_models_without_an_extra_look_for_none(tmp_path: Path) -> None:
     """The search reads folders, and most hosts have no use for it."""
     models = load(tmp_path, MODEL, dict.fromkeys(KEYS, "secret")).models
-    assert missing_extra(models, lambda module: pytest.fail(module)) is None
+    assert missing_extra(models, pytest.fail) is None
 
 
 def test_a_library_is_looked_for_without_being_loaded() -> None:

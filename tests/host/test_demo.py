@@ -15,9 +15,9 @@ FOLDERS: Final[Mapping[str, tuple[Mapping[str, int], str]]] = {
         {"größte Datei.py": 400, "a.py": 3, "sub/b.py": 90, "sub/größer_noch.txt": 900},
         "größte Datei.py",
     ),
-    "проект": ({"main.py": 40, "deep/er/數據.py": 700, ".hidden/secret.py": 9_000}, "deep/er/數據.py"),
+    "проект": ({"main.py": 40, "deep/er/數據.py": 700, ".hidden/secret.py": 9}, "deep/er/數據.py"),
 }
-"""Folder names; the files of each with their number of lines; which of them is the largest that a reader sees."""
+"""Folder names; the files of each with their number of lines; which of them is the largest."""
 MESSAGE: Final = {"id", "kind", "status", "sourceSessionId", "targetSessionId", "turnId", "replyToMessageId"}
 
 

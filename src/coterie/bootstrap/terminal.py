@@ -197,7 +197,7 @@ def _demo(machine: Machine, folder: Path | None, real: tuple[str | None, str | N
         run_demo(DemoOptions(chosen, provider, model, machine.variables), Console(stderr=as_json, soft_wrap=True))
     )
     if as_json:
-        typer.echo(json_line(told, unicode=False))
+        typer.echo(json_line({name: told[name] for name in told if name != "status"}, unicode=False))
     return 0 if told["verify"]["ok"] and told["status"] == "completed" else 1
 
 
