@@ -37,8 +37,8 @@ OPEN_ONLY: Final = {
 
 # An index that holds only some rows, or one that is left at a limit, is no whole table.
 _SCAN: Final = re.compile(r"SCAN (?P<table>\w+)(?! USING (?:COVERING )?INDEX)\b")
-# The two rows that `heads` has just found by index, and the row of counts.
-_NO_TABLES: Final = frozenset({"p", "m", "CONSTANT"})
+# Rows that an inner statement has just found by index (`heads`, `sent_last`), and the row of counts.
+_NO_TABLES: Final = frozenset({"p", "m", "sent", "CONSTANT"})
 _NAME: Final = re.compile(r":(\w+)")
 _LISTS: Final[dict[str, object]] = {"ids": ["a", "b"], "rows": [("", 0, "", "", 0)]}
 

@@ -21,6 +21,7 @@ from coterie.app.prompt_session import Prompted, PromptSession, prompt_session
 from coterie.core.errors import (
     ConflictError,
     DatabaseCorruptError,
+    DatabaseUnusableError,
     HostRunningError,
     SchemaNewerError,
     StorageError,
@@ -199,7 +200,7 @@ async def test_a_migration_is_all_or_nothing(tmp_path: Path) -> None:
         connection.execute("CREATE TABLE audit (note TEXT)")
     connection.close()
 
-    with pytest.raises(sqlite3.OperationalError):
+    with pytest.raises(DatabaseUnusableError, match="audit already exists"):
         await Ledger(open_sqlite, path).start()
 
     with sqlite3.connect(path) as connection:
@@ -233,9 +234,9 @@ def _locked_folder() -> Generator[Path]:
 
 async def test_a_folder_that_cannot_be_written_starts_no_host(tmp_path: Path) -> None:
     """Nothing runs on a ledger that cannot be kept."""
-    with _locked_folder() as folder, _nobody(), pytest.raises(sqlite3.OperationalError):
+    with _locked_folder() as folder, _nobody(), pytest.raises(DatabaseUnusableError):
         await Ledger(open_sqlite, folder / "coterie.db").start()
-    with pytest.raises(sqlite3.OperationalError):
+    with pytest.raises(DatabaseUnusableError):
         await Ledger(open_sqlite, tmp_path / "missing" / "coterie.db").start()
 
 

@@ -37,11 +37,16 @@ INSERT INTO messages SELECT * FROM twin
 """
 SPOILT: Final[dict[str, tuple[str, ...]]] = {
     "I1 a session has at most one running turn": (TWO_RUN,),
-    "I2 a message that left the queue by a turn is recorded as having joined it": (
-        "DELETE FROM turn_messages WHERE how = 'claimed'",
+    "I2 a message has a turn exactly if it left the queue by one": (
         "UPDATE messages SET turn_id = 'turn_other' WHERE state = 'completed'",
-        "UPDATE messages SET turn_id = NULL WHERE state = 'completed'",
+        "UPDATE messages SET turn_id = NULL, joined = NULL WHERE state = 'completed'",
+        "UPDATE messages SET turn_id = (SELECT id FROM turns LIMIT 1), joined = 'claimed' WHERE state = 'queued'",
     ),
+    "I2 a turn that was created for a message has that message": (
+        "UPDATE messages SET joined = 'absorbed' WHERE state = 'completed'",
+        "DELETE FROM messages WHERE state = 'completed'",
+    ),
+    "I2 an input has one turn": ("UPDATE turns SET input_id = 'inp_same' WHERE kind <> 'prompt'",),
     "I2 no input both waits and has a turn": (
         "UPDATE inputs SET id = (SELECT input_id FROM turns LIMIT 1) WHERE kind = 'completion'",
     ),
@@ -72,6 +77,7 @@ SPOILT: Final[dict[str, tuple[str, ...]]] = {
     "I10 a message comes from a turn of its source, or is marked": (
         "UPDATE messages SET source_turn_id = NULL WHERE kind = 'task'",
         "UPDATE messages SET source_turn_id = turn_id WHERE state = 'completed'",
+        "UPDATE messages SET source_turn_id = 'turn_none' WHERE kind = 'task'",
     ),
     "I11 a turn has at most the permission of the message that started it": (
         "UPDATE turns SET permission = 'auto' WHERE kind = 'task'",

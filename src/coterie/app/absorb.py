@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 
 from coterie.core.ids import MessageId
+from coterie.core.ledger.message import Joined
 from coterie.core.ledger.states import MessageBound, MessageState
-from coterie.core.turn.turn import Joined, Turn
+from coterie.core.turn.turn import Turn
 from coterie.ports.store import Tx
 
 
@@ -24,9 +25,8 @@ def _absorb_one(tx: Tx, turn: Turn, message_id: MessageId, now: int) -> None:
     # A completion that was claimed or absorbed before has left the queue: then there is nothing to do.
     if completion.state is not MessageState.QUEUED or not tx.inputs.remove_message(completion.id):
         return
-    moved = tx.messages.move(completion.id, MessageBound, turn.id, now)
+    moved = tx.messages.move(completion.id, MessageBound, now, into=(turn.id, Joined.ABSORBED))
     assert moved is not None, "a message with an input is queued (I3)"
-    tx.turns.join(turn.id, completion.id, Joined.ABSORBED)
     tx.turns.lower_hops(turn.id, completion.hops)
     tx.changed(turn.session_id, "message", completion.id)
     tx.changed(completion.source_session_id, "message", completion.id)

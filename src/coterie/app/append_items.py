@@ -29,6 +29,7 @@ def append_items(tx: Tx, command: AppendToTurn, now: int, new_id: NewId) -> bool
     turn = tx.turns.get(command.turn_id)
     if turn is None or turn.state is not TurnState.RUNNING or (turn.host_id, turn.epoch) != (tx.host.id, tx.host.epoch):
         return False
+    assert command.items, "there is something to append"
     numbers = tx.items.append(turn.session_id, turn.id, command.items, now)
     tx.changed(turn.session_id, "items", str(numbers[-1]))
     absorb(tx, turn, command.shows, now)

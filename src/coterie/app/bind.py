@@ -9,7 +9,7 @@ from coterie.core.permission import Mode, least, resolve
 from coterie.core.session.session import Session
 from coterie.core.turn.items import Item, Origin, PersonText, SessionText
 from coterie.core.turn.states import TurnState
-from coterie.core.turn.turn import Joined, Turn
+from coterie.core.turn.turn import Turn
 from coterie.ports.store import Input
 
 
@@ -37,8 +37,6 @@ def bind(step: Step, session: Session, waiting: Input, message: Message | None) 
     )
     if not tx.turns.add(turn):
         return None
-    if message is not None:
-        tx.turns.join(turn.id, message.id, Joined.CLAIMED)
     streak = session.streak + 1 if message is None else 0
     if streak != session.streak:
         tx.sessions.set_streak(session.id, streak)

@@ -89,7 +89,7 @@ def _stop(step: Step, message: Message, parent: Turn | None, stopped: Cancelled,
     if message.state is MessageState.QUEUED:
         if not tx.inputs.remove_message(message.id):
             return
-        settled = tx.messages.move(message.id, InputRemoved, None, step.now)
+        settled = tx.messages.move(message.id, InputRemoved, step.now)
         assert settled is not None, "a message with an input is queued (I3)"
         _tell(step, settled, parent, stopped)
     elif message.state is MessageState.RUNNING and message.turn_id is not None:
@@ -97,7 +97,7 @@ def _stop(step: Step, message: Message, parent: Turn | None, stopped: Cancelled,
         # An absorbed message has joined a turn that runs something else, which goes on.
         if turn is None or turn.message_id != message.id:
             return
-        settled = tx.messages.move(message.id, MessageCancelled, None, step.now)
+        settled = tx.messages.move(message.id, MessageCancelled, step.now)
         assert settled is not None, "the message was read in this transaction"
         _tell(step, settled, parent, stopped)
         _fence(step, turn, stopped, cascade=cascade)

@@ -4,6 +4,7 @@ from coterie.app.bind import bind
 from coterie.app.step import Step
 from coterie.core.admission import head
 from coterie.core.ids import NewId, SessionId
+from coterie.core.ledger.message import Joined
 from coterie.core.ledger.states import MessageBound
 from coterie.core.turn.turn import Turn
 from coterie.ports.store import Tx
@@ -25,7 +26,7 @@ def claim_session(step: Step, session_id: SessionId) -> Turn | None:
         return None
     tx.inputs.remove(waiting.id)
     if message is not None:
-        moved = tx.messages.move(message.id, MessageBound, turn.id, step.now)
+        moved = tx.messages.move(message.id, MessageBound, step.now, into=(turn.id, Joined.CLAIMED))
         assert moved is not None, "a message with an input is queued (I3)"
         tx.changed(message.source_session_id, "message", message.id)
         tx.changed(session_id, "message", message.id)

@@ -6,9 +6,9 @@ from coterie.app.deliver import deliver
 from coterie.app.step import Step
 from coterie.core.chain import hops_of_completion
 from coterie.core.ids import MessageId
-from coterie.core.ledger.message import Kind, Message, completion_content
+from coterie.core.ledger.message import Joined, Kind, Message, completion_content
 from coterie.core.ledger.states import MessageState
-from coterie.core.turn.turn import Joined, Turn
+from coterie.core.turn.turn import Turn
 
 
 def completion_for(step: Step, message: Message) -> Message:
@@ -48,6 +48,5 @@ def complete_into(step: Step, message: Message, turn: Turn) -> None:
     if not message.notify:
         return
     completion = completion_for(step, message)
-    step.tx.messages.add(replace(completion, state=MessageState.RUNNING, turn_id=turn.id))
-    step.tx.turns.join(turn.id, completion.id, Joined.ABSORBED)
+    step.tx.messages.add(replace(completion, state=MessageState.RUNNING, turn_id=turn.id, joined=Joined.ABSORBED))
     step.tx.changed(turn.session_id, "message", completion.id)

@@ -6,7 +6,7 @@ from coterie.app.bind import bind_fresh
 from coterie.app.step import Step
 from coterie.core.admission import Places
 from coterie.core.ids import InputId
-from coterie.core.ledger.message import Message
+from coterie.core.ledger.message import Joined, Message
 from coterie.core.ledger.states import MessageState
 from coterie.core.session.session import Session
 from coterie.core.turn.turn import Turn
@@ -25,7 +25,7 @@ def deliver(step: Step, target: Session, message: Message, *, places: Places, sl
     )
     turn = bind_fresh(step, target, waiting, message, places=places, slot=slot)
     if turn is not None:
-        message = replace(message, state=MessageState.RUNNING, turn_id=turn.id)
+        message = replace(message, state=MessageState.RUNNING, turn_id=turn.id, joined=Joined.CLAIMED)
     step.tx.messages.add(message)
     step.tx.changed(message.source_session_id, "message", message.id)
     step.tx.changed(message.target_session_id, "message", message.id)

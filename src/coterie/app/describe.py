@@ -69,7 +69,10 @@ def result(tx: Tx, which: WhichResult) -> tuple[bool, Message | None]:
         if named.target_session_id != which.session_id:
             raise NotFoundError("message", which.message_id)
         return named.state in SETTLED, named
-    found = tx.messages.inbound(which.session_id, which.turn_id)
+    if which.turn_id is None and which.reader not in (None, which.session_id):
+        found = tx.messages.sent_last(which.reader, which.session_id)
+    else:
+        found = tx.messages.inbound(which.session_id, which.turn_id)
     if found is not None and which.reader not in (None, found.source_session_id, found.target_session_id):
         found = None
     return (found is not None and found.state in SETTLED), found

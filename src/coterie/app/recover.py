@@ -28,8 +28,8 @@ def begin_epoch(tx: Tx, command: HostId, now: int, new_id: NewId) -> tuple[HostI
 
 def hold_queues(tx: Tx, command: None, now: int, new_id: NewId) -> int:
     """Hold every session with a non-empty queue; returns how many."""
-    del command, now, new_id
-    return tx.sessions.hold_waiting(Held.RESTART)
+    del command, new_id
+    return tx.sessions.hold_waiting(Held.RESTART, now)
 
 
 def turns_left_running(tx: Tx, command: None) -> tuple[Turn, ...]:

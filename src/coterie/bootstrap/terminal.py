@@ -147,6 +147,10 @@ def add_commands(app: typer.Typer, machine: Machine) -> None:
         with reporting(as_json=as_json):
             raise typer.Exit(_verify(machine.data_directory(data), as_json=as_json))
 
+    _add_model_server(app)
+
+
+def _add_model_server(app: typer.Typer) -> None:
     @app.command("model-server", rich_help_panel="Host")
     def model_server(
         script: Annotated[Path, typer.Argument(help="YAML script; docs/model-server.md has its format.")],

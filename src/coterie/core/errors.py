@@ -17,7 +17,8 @@ Pure module.
     ├── HostUnavailableError
     ├── InternalError
     └── StartError               the host cannot start: ConfigInvalidError, PortInUseError, HostRunningError,
-                                 ExtraMissingError, SchemaNewerError, DatabaseCorruptError, PublicBindRefusedError
+                                 ExtraMissingError, SchemaNewerError, DatabaseCorruptError, DatabaseUnusableError,
+                                 PublicBindRefusedError
 """
 
 from typing import ClassVar
@@ -186,6 +187,12 @@ class SchemaNewerError(StartError):
     """The database was written by a newer Coterie."""
 
     code = Code.SCHEMA_NEWER
+
+
+class DatabaseUnusableError(StartError):
+    """The database cannot be opened or written where it is."""
+
+    code = Code.STORAGE_ERROR
 
 
 class DatabaseCorruptError(StartError):

@@ -26,9 +26,20 @@ def mend(text: str) -> str:
     return _SURROGATE.sub("\ufffd", text).replace("\x00", "\ufffd")
 
 
+_SELECTORS: Final = map(chr, range(0xFE00, 0xFE10))
+_UNSEEN: Final = frozenset({*"\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0", *_SELECTORS})
+    "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0" + "".join(map(chr, range(0xFE00, 0xFE10)))
+)
+"""Fillers, joiners and variation selectors: letters by category, but nothing to see."""
+
+
 def is_blank(text: str) -> bool:
-    """Whether a reader would see nothing: only white space, control and zero-width characters."""
-    return not any(not char.isspace() and unicodedata.category(char) not in {"Cc", "Cf", "Zs"} for char in text)
+    """Whether a reader would see nothing: only white space, control, zero-width and filler characters."""
+    return not any(_is_seen(char) for char in text)
+
+
+def _is_seen(char: str) -> bool:
+    return not char.isspace() and char not in _UNSEEN and unicodedata.category(char) not in {"Cc", "Cf", "Zs"}
 
 
 def cut(text: str, chars_max: int) -> tuple[str, bool]:

@@ -113,7 +113,7 @@ async def prompt(act: Act, given: params.SessionPrompt) -> views.PromptReceipt:
     )
     return views.PromptReceipt(
         input_id=prompted.input_id,
-        status="running" if prompted.turn_id else "queued",
+        status=prompted.status,
         turn_id=prompted.turn_id,
         position=prompted.position,
         replayed=prompted.replayed,

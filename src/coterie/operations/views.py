@@ -247,7 +247,8 @@ class PromptReceipt(View):
     """What the sender of a prompt is told."""
 
     input_id: str
-    status: Literal["running", "queued"]
+    status: str
+    """`queued`, or the state of its turn."""
     turn_id: str | None
     position: int | None
     replayed: bool

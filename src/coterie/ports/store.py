@@ -11,12 +11,12 @@ from typing import Protocol, TypeAlias, TypeVar
 from coterie.core.admission import Places
 from coterie.core.chain import Chain
 from coterie.core.ids import ChainId, HostId, InputId, MessageId, NewId, SessionId, TurnId
-from coterie.core.ledger.message import Message
+from coterie.core.ledger.message import Joined, Message
 from coterie.core.limits import Limits
 from coterie.core.permission import Mode
 from coterie.core.session.session import Held, Session
 from coterie.core.turn.items import Item
-from coterie.core.turn.turn import Joined, Turn
+from coterie.core.turn.turn import Turn
 
 C = TypeVar("C")
 R = TypeVar("R")
@@ -123,8 +123,8 @@ class Sessions(Protocol):
         """Store how many human turns in a row there were."""
         ...
 
-    def hold_waiting(self, held: Held) -> int:
-        """Hold every session with a non-empty queue, in one statement; returns how many."""
+    def hold_waiting(self, held: Held, now: int) -> int:
+        """Hold every session with a non-empty queue and note the change of each; returns how many."""
         ...
 
     def held(self) -> tuple[SessionId, ...]:
@@ -180,14 +180,10 @@ class Inputs(Protocol):
 
 
 class Turns(Protocol):
-    """Turns and who joined them."""
+    """Turns."""
 
     def add(self, turn: Turn) -> bool:
         """Write a running turn; False if the session has one already (I1)."""
-        ...
-
-    def join(self, turn_id: TurnId, message_id: MessageId, how: Joined) -> None:
-        """Record that a message left the queue into this turn."""
         ...
 
     def lower_hops(self, turn_id: TurnId, hops: int) -> None:
@@ -207,7 +203,7 @@ class Turns(Protocol):
         ...
 
     def of_input(self, input_id: InputId) -> Turn | None:
-        """The turn that an input started."""
+        """The turn that a prompt started."""
         ...
 
     def fence(self, turn_id: TurnId) -> bool:
@@ -250,8 +246,10 @@ class Messages(Protocol):
         """One message."""
         ...
 
-    def move(self, message_id: MessageId, event: type, turn_id: TurnId | None, now: int) -> Message | None:
-        """Move one message by *event* and return it; None if its state does not allow the event."""
+    def move(
+        self, message_id: MessageId, event: type, now: int, *, into: tuple[TurnId, Joined] | None = None
+    ) -> Message | None:
+        """Move one message by *event*, *into* a turn if it joins one; None if its state does not allow the event."""
         ...
 
     def settle_turn(self, turn: Turn, event: type, now: int) -> tuple[Message, ...]:
@@ -268,6 +266,10 @@ class Messages(Protocol):
 
     def inbound(self, session_id: SessionId, turn_id: TurnId | None) -> Message | None:
         """The newest message to a session, of one turn if given."""
+        ...
+
+    def sent_last(self, source: SessionId, target: SessionId) -> Message | None:
+        """The newest message from *source* to *target*, among the last that *source* has sent."""
         ...
 
     def open_between(self, target: SessionId, source: SessionId | None) -> tuple[Message, ...]:

@@ -30,6 +30,15 @@ class Via(StrEnum):
     PERSON = "person"
 
 
+class Joined(StrEnum):
+    """How a message came into a turn; it does so once (I2)."""
+
+    CLAIMED = "claimed"
+    """The turn was created for it."""
+    ABSORBED = "absorbed"
+    """The running turn had read what it says."""
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """One entry of the ledger (ADR 0239). Titles are those of the time of sending."""
@@ -53,7 +62,8 @@ class Message:
     """Epoch milliseconds."""
     updated_at: int
     turn_id: TurnId | None = None
-    """The turn that runs it."""
+    """The turn that it has joined."""
+    joined: Joined | None = None
     source_turn_id: TurnId | None = None
     """The turn that sent it; None when a person did."""
     via: Via | None = None

@@ -4,18 +4,10 @@ Pure module.
 """
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 from coterie.core.ids import ChainId, HostId, InputId, MessageId, SessionId, TurnId
 from coterie.core.permission import Mode
 from coterie.core.turn.states import TurnState
-
-
-class Joined(StrEnum):
-    """How a message came into a turn."""
-
-    CLAIMED = "claimed"
-    ABSORBED = "absorbed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from coterie.core.ids import ChainId, MessageId, SessionId, TurnId
-from coterie.core.ledger.message import Kind, Message, Via
+from coterie.core.ledger.message import Joined, Kind, Message, Via
 from coterie.core.ledger.states import MessageState
 from coterie.core.turn.items import Item, PersonText, Reply, SessionText, ToolResult
 from coterie.core.turn.turn import Turn
@@ -21,15 +21,19 @@ ITEM_KINDS: Final[dict[str, type[Item]]] = {
 }
 """The name of each type of item in its row; never renamed."""
 
+SENT_WINDOW: Final = 64
+"""How many of a session's newest messages `sent_last` looks through, so that its cost has a bound (I15)."""
+
 _NAMES: Final = {type_: name for name, type_ in ITEM_KINDS.items()}
 _ENCODER: Final = msgspec.json.Encoder()
 _DECODERS: Final = {name: msgspec.json.Decoder(type_) for name, type_ in ITEM_KINDS.items()}
 
 
 def _message(row: Row) -> Message:
-    values = list(row[:21])
+    values = list(row[:22])
     values[6], values[8], values[9] = Kind(row[6]), MessageState(row[8]), bool(row[9])
-    values[16], values[19] = Via(row[16]) if row[16] else None, bool(row[19])
+    values[15], values[17] = Joined(row[15]) if row[15] else None, Via(row[17]) if row[17] else None
+    values[20] = bool(row[20])
     return Message(*values)
 
 
@@ -62,6 +66,7 @@ class SqlMessages:
             created_at=message.created_at,
             updated_at=message.updated_at,
             turn_id=message.turn_id,
+            joined=message.joined.value if message.joined else None,
             source_turn_id=message.source_turn_id,
             via=message.via.value if message.via else None,
             reply_to=message.reply_to,
@@ -78,9 +83,14 @@ class SqlMessages:
         """See the port."""
         return self._one("get_message", id=message_id)
 
-    def move(self, message_id: MessageId, event: type, turn_id: TurnId | None, now: int) -> Message | None:
+    def move(
+        self, message_id: MessageId, event: type, now: int, *, into: tuple[TurnId, Joined] | None = None
+    ) -> Message | None:
         """See the port."""
-        return self._one(f"move_message.{event.__name__}", id=message_id, turn_id=turn_id, now=now)
+        turn_id, joined = into or (None, None)
+        return self._one(
+            f"move_message.{event.__name__}", id=message_id, turn_id=turn_id, joined=joined and joined.value, now=now
+        )
 
     def settle_turn(self, turn: Turn, event: type, now: int) -> tuple[Message, ...]:
         """See the port."""
@@ -108,6 +118,10 @@ class SqlMessages:
             return self._one("newest_inbound", session_id=session_id)
         return self._one("newest_inbound_of_turn", session_id=session_id, turn_id=turn_id)
 
+    def sent_last(self, source: SessionId, target: SessionId) -> Message | None:
+        """See the port."""
+        return self._one("sent_last", source=source, target=target, window=SENT_WINDOW)
+
     def open_between(self, target: SessionId, source: SessionId | None) -> tuple[Message, ...]:
         """See the port."""
         found = _messages(self._driver.all("open_to", target=target))
@@ -119,12 +133,12 @@ class SqlMessages:
             *self._driver.all("recent_inbound", session_id=session_id, limit=limit),
             *self._driver.all("recent_outbound", session_id=session_id, limit=limit),
         ]
-        return _messages(sorted(rows, key=lambda row: row[21], reverse=True)[:limit])
+        return _messages(sorted(rows, key=lambda row: row[22], reverse=True)[:limit])
 
     def of_chain(self, chain_id: ChainId, after: int, limit: int) -> tuple[tuple[int, Message], ...]:
         """See the port."""
         rows = self._driver.all("page_chain", chain_id=chain_id, after=after, limit=limit)
-        return tuple((row[21], _message(row)) for row in rows)
+        return tuple((row[22], _message(row)) for row in rows)
 
     def current(self, session_id: SessionId) -> Message | None:
         """See the port."""

@@ -4,7 +4,7 @@ from coterie.core.admission import Places
 from coterie.core.ids import InputId, MessageId, SessionId, TurnId
 from coterie.core.permission import Mode
 from coterie.core.turn.states import TurnState
-from coterie.core.turn.turn import Joined, Turn
+from coterie.core.turn.turn import Turn
 from coterie.ports.store import HostFacts, Input
 from coterie.storage.sql.driver import Driver, Row
 
@@ -80,10 +80,6 @@ class SqlTurns:
             created_at=turn.created_at,
         )
         return added == 1
-
-    def join(self, turn_id: TurnId, message_id: MessageId, how: Joined) -> None:
-        """See the port."""
-        self._driver.write("join_turn", turn_id=turn_id, message_id=message_id, how=how.value)
 
     def lower_hops(self, turn_id: TurnId, hops: int) -> None:
         """See the port."""

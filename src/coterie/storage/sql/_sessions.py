@@ -90,8 +90,9 @@ class SqlSessions:
         """See the port."""
         self._driver.write("set_streak", id=session_id, streak=streak)
 
-    def hold_waiting(self, held: Held) -> int:
+    def hold_waiting(self, held: Held, now: int) -> int:
         """See the port."""
+        self._driver.write("tell_waiting", now=now)
         return self._driver.move("hold_waiting", held=held.value)
 
     def held(self) -> tuple[SessionId, ...]:

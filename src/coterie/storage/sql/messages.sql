@@ -2,22 +2,24 @@
 
 -- name: add_message
 INSERT INTO messages (id, chain_id, source_session_id, source_title, target_session_id, target_title, kind, content,
-    state, notify, hops, ceiling, created_at, updated_at, turn_id, source_turn_id, via, reply_to, result, truncated, error)
+    state, notify, hops, ceiling, created_at, updated_at, turn_id, joined, source_turn_id, via, reply_to, result, truncated,
+    error)
 VALUES (:id, :chain_id, :source_session_id, :source_title, :target_session_id, :target_title, :kind, :content,
-    :state, :notify, :hops, :ceiling, :created_at, :updated_at, :turn_id, :source_turn_id, :via, :reply_to, :result,
-    :truncated, :error)
+    :state, :notify, :hops, :ceiling, :created_at, :updated_at, :turn_id, :joined, :source_turn_id, :via, :reply_to,
+    :result, :truncated, :error)
 
 -- name: get_message
 SELECT {messages} FROM messages WHERE id = :id
 
 -- name: move_message for message
-UPDATE messages SET state = {target}, turn_id = COALESCE(:turn_id, turn_id), updated_at = :now
+UPDATE messages SET state = {target}, turn_id = COALESCE(:turn_id, turn_id), joined = COALESCE(:joined, joined),
+    updated_at = :now
 WHERE id = :id AND state IN ({sources}) RETURNING {messages}
 
 -- name: settle_messages for message
 UPDATE messages SET state = {target}, result = CASE WHEN kind = 'completion' THEN NULL ELSE :result END,
-    truncated = :truncated, error = :error, updated_at = :now
-WHERE state IN ({sources}) AND id IN (SELECT message_id FROM turn_messages WHERE turn_id = :turn_id)
+    truncated = CASE WHEN kind = 'completion' THEN 0 ELSE :truncated END, error = :error, updated_at = :now
+WHERE turn_id = :turn_id AND state IN ({sources})
 RETURNING {messages}
 
 -- name: sent_open
@@ -31,8 +33,13 @@ SELECT {messages} FROM messages WHERE reply_to = :message_id
 SELECT {messages} FROM messages WHERE target_session_id = :session_id ORDER BY number DESC LIMIT 1
 
 -- name: newest_inbound_of_turn
-SELECT {m.messages} FROM turn_messages j JOIN messages m ON m.id = j.message_id
-WHERE j.turn_id = :turn_id AND j.how = 'claimed' AND m.target_session_id = :session_id
+SELECT {messages} FROM messages
+WHERE turn_id = :turn_id AND joined = 'claimed' AND target_session_id = :session_id
+
+-- name: sent_last
+SELECT {messages} FROM (SELECT {messages}, number FROM messages
+    WHERE source_session_id = :source ORDER BY number DESC LIMIT :window) sent
+WHERE target_session_id = :target ORDER BY number DESC LIMIT 1
 
 -- name: open_to
 SELECT {messages} FROM messages

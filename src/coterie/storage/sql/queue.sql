@@ -29,9 +29,6 @@ VALUES (:id, :session_id, :input_id, :kind, :message_id, 'running', :host_id, :e
     :created_at, 0)
 ON CONFLICT DO NOTHING
 
--- name: join_turn
-INSERT INTO turn_messages (message_id, turn_id, how) VALUES (:message_id, :turn_id, :how)
-
 -- name: lower_hops
 UPDATE turns SET hops = :hops WHERE id = :id AND hops > :hops
 
@@ -45,7 +42,7 @@ SELECT {turns} FROM turns WHERE session_id = :session_id AND state = 'running'
 SELECT {turns} FROM turns WHERE session_id = :session_id ORDER BY number DESC LIMIT 1
 
 -- name: turn_of_input
-SELECT {turns} FROM turns WHERE input_id = :input_id
+SELECT {turns} FROM turns WHERE input_id = :input_id AND kind = 'prompt'
 
 -- name: fence_turn
 UPDATE turns SET fenced = 1 WHERE id = :id AND state = 'running'

@@ -31,8 +31,12 @@ UPDATE sessions SET held = :held WHERE id = :id
 -- name: set_streak
 UPDATE sessions SET streak = :streak WHERE id = :id
 
+-- name: tell_waiting
+INSERT INTO changes (session_id, revision, kind, ref, at)
+SELECT id, revision + 1, 'held', id, :now FROM sessions WHERE held IS NULL AND id IN (SELECT session_id FROM inputs)
+
 -- name: hold_waiting
-UPDATE sessions SET held = :held, ready = NULL
+UPDATE sessions SET held = :held, ready = NULL, revision = revision + 1
 WHERE held IS NULL AND id IN (SELECT session_id FROM inputs)
 
 -- name: held_sessions
@@ -66,10 +70,13 @@ SELECT COUNT(*) FROM session_links l WHERE l.created_by_session_id = :id AND (
     OR EXISTS (SELECT 1 FROM inputs i WHERE i.session_id = l.session_id))
 
 -- name: touch
-UPDATE sessions SET revision = revision + :changes, updated_at = :now, ready = CASE
+UPDATE sessions SET revision = revision + :changes, ready = CASE
     WHEN held IS NULL AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.session_id = :id AND t.state = 'running')
     THEN (SELECT MIN(i.number) FROM inputs i WHERE i.session_id = :id) END
-WHERE id = :id RETURNING revision, ready
+WHERE id = :id RETURNING revision, ready, updated_at
+
+-- name: set_updated
+UPDATE sessions SET updated_at = :now WHERE id = :id
 
 -- name: add_changes
 INSERT INTO changes (session_id, revision, kind, ref, at) VALUES (:rows...)

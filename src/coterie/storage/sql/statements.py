@@ -17,7 +17,7 @@ COLUMNS: Final = {
     "sessions": "id title project_path model permission_mode held streak ready revision created_at updated_at",
     "messages": (
         "id chain_id source_session_id source_title target_session_id target_title kind content state notify hops "
-        "ceiling created_at updated_at turn_id source_turn_id via reply_to result truncated error"
+        "ceiling created_at updated_at turn_id joined source_turn_id via reply_to result truncated error"
     ),
     "inputs": "id session_id kind chain_id created_at text message_id rank",
     "turns": (

@@ -16,6 +16,10 @@ from coterie.storage.sql.statements import load
 STATEMENTS: Final = load("sessions", "queue", "messages", "journal") | CHECKS
 
 
+UPDATED_MS: Final = 1000
+"""How exact `updated_at` is: it orders lists for people, and moving it in its index with every change is dear."""
+
+
 class SqlTx:
     """Implements `ports.store.Tx`. A store makes one per use case and calls `finish` before the commit."""
 
@@ -50,7 +54,9 @@ class SqlTx:
             changes = self._changes[session_id]
             row = self._driver.one("touch", id=session_id, changes=len(changes), now=self._now)
             assert row is not None
-            revision, ready = row
+            revision, ready, updated_at = row
+            if self._now - updated_at >= UPDATED_MS:
+                self._driver.write("set_updated", id=session_id, now=self._now)
             first = revision - len(changes) + 1
             rows += [(session_id, number, kind, ref, self._now) for number, (kind, ref) in enumerate(changes, first)]
             self.topics.add(session_id)

@@ -3,9 +3,18 @@
 -- name: I1 a session has at most one running turn
 SELECT session_id FROM turns WHERE state = 'running' GROUP BY session_id HAVING COUNT(*) > 1
 
--- name: I2 a message that left the queue by a turn is recorded as having joined it
-SELECT m.id FROM messages m LEFT JOIN turn_messages j ON j.message_id = m.id
-WHERE (m.turn_id IS NOT NULL AND (j.turn_id IS NULL OR j.turn_id <> m.turn_id)) OR (m.turn_id IS NULL AND j.turn_id IS NOT NULL)
+-- name: I2 a message has a turn exactly if it left the queue by one
+SELECT m.id FROM messages m LEFT JOIN turns t ON t.id = m.turn_id
+WHERE (m.state = 'queued' AND m.turn_id IS NOT NULL)
+    OR (m.state NOT IN ('queued', 'cancelled') AND m.turn_id IS NULL)
+    OR (m.turn_id IS NOT NULL AND t.id IS NULL)
+
+-- name: I2 a turn that was created for a message has that message
+SELECT t.id FROM turns t LEFT JOIN messages m ON m.id = t.message_id
+WHERE t.kind <> 'prompt' AND (m.id IS NULL OR m.turn_id <> t.id OR m.joined <> 'claimed')
+
+-- name: I2 an input has one turn
+SELECT input_id FROM turns GROUP BY input_id HAVING COUNT(*) > 1
 
 -- name: I2 no input both waits and has a turn
 SELECT i.id FROM inputs i JOIN turns t ON t.input_id = i.id
@@ -43,7 +52,8 @@ SELECT t.id FROM turns t JOIN hosts h ON h.id = t.host_id WHERE t.state = 'runni
 -- name: I10 a message comes from a turn of its source, or is marked
 SELECT m.id FROM messages m LEFT JOIN turns t ON t.id = m.source_turn_id
 WHERE m.kind <> 'completion' AND (
-    (m.source_turn_id IS NULL AND m.via IS NULL) OR (m.source_turn_id IS NOT NULL AND t.session_id <> m.source_session_id))
+    (m.source_turn_id IS NULL AND m.via IS NULL)
+    OR (m.source_turn_id IS NOT NULL AND (t.id IS NULL OR t.session_id <> m.source_session_id)))
 
 -- name: I11 a turn has at most the permission of the message that started it
 SELECT t.id FROM turns t JOIN messages m ON m.id = t.message_id

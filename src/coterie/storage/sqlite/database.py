@@ -6,12 +6,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from coterie.core.errors import DatabaseCorruptError, SchemaNewerError
+from coterie.core.errors import DatabaseCorruptError, DatabaseUnusableError, SchemaNewerError
 from coterie.storage.sql.driver import Row
 from coterie.storage.sql.statements import migrations, spread
 from coterie.storage.sql.transaction import STATEMENTS
 
-TOKENS: Final = {"key": "TEXT", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT", "int": "INTEGER"}
+TOKENS: Final = {"key": "TEXT", "serial": "INTEGER PRIMARY KEY", "int": "INTEGER", "clustered": "WITHOUT ROWID"}
 _BUSY_MS: Final = 5000
 
 
@@ -58,7 +58,10 @@ def explained(path: Path) -> Generator[None]:
         yield
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.OperationalError) and "malformed" not in str(error):
-            raise
+            raise DatabaseUnusableError(
+                f"{path} cannot be used as a ledger ({error}). Nothing was changed. "
+                "Make the file and its folder writable, or name another directory with --data."
+            ) from error
         raise DatabaseCorruptError(
             f"{path} is not a readable database ({error}). Nothing was changed. "
             "Move the file away and restore a copy, or start with another --data directory."
@@ -68,9 +71,10 @@ def explained(path: Path) -> Generator[None]:
 def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     """Open a connection with the settings that the ledger's promises rest on."""
     mode = "ro" if read_only else "rwc"
-    connection = sqlite3.connect(
-        f"file:{_quoted(path)}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
-    )
+    with explained(path):
+        connection = sqlite3.connect(
+            f"file:{_quoted(path)}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
+        )
     try:
         with explained(path):
             connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")

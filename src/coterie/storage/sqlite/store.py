@@ -71,6 +71,8 @@ class SqliteStore:
             raise
         self._written_at: int = row[0] if row else 0
         self._closed = False
+        self._lost = False
+        """The connection was closed after a commit that failed."""
         self._local = threading.local()
         self._reading: list[sqlite3.Connection] = []
         self._readers = ThreadPoolExecutor(READERS, "coterie-reader")
@@ -152,7 +154,10 @@ class SqliteStore:
         self._feed.wake(topics)
 
     def _commit(self, jobs: Sequence[_Job]) -> list[_Answer]:
-        connection = self._driver.connection
+        try:
+            connection = self._connection()
+        except (sqlite3.Error, HostError) as error:
+            return _all_failed(jobs, StorageError(f"The database cannot be opened now: {error}."))
         now = max(self._clock.now_ms(), self._written_at)
         before = connection.total_changes
         try:
@@ -169,7 +174,9 @@ class SqliteStore:
             if connection.in_transaction:
                 connection.execute("COMMIT")
         except sqlite3.Error as error:
-            self._reopen()
+            # What the connection believes to have written is not known, so the next batch opens another one.
+            connection.close()
+            self._lost = True
             text = f"The commit failed ({error}); repeat the request with the same idempotency key."
             return _all_failed(jobs, StorageUnknownError(text))
         # What was rolled back is counted in `total_changes` too.
@@ -203,11 +210,11 @@ class SqliteStore:
             return _Answer(job, None, fault, frozenset())
         return _Answer(job, result, None, frozenset(tx.topics))
 
-    def _reopen(self) -> None:
-        statements = self._driver.statements
-        self._driver.connection.close()
-        self._driver = SqliteDriver(connect(self._path))
-        self._driver.statements = statements
+    def _connection(self) -> sqlite3.Connection:
+        if self._lost:
+            self._driver.connection = connect(self._path)
+            self._lost = False
+        return self._driver.connection
 
 
 def _all_failed(jobs: Sequence[_Job], error: HostError) -> list[_Answer]:

@@ -1,4 +1,4 @@
--- The ledger. {key}, {serial} and {int} are spelled by each database.
+-- The ledger. {key}, {serial}, {int} and {clustered} are spelled by each database.
 
 CREATE TABLE hosts (
     id {key} NOT NULL PRIMARY KEY,
@@ -54,6 +54,7 @@ CREATE TABLE messages (
     created_at {int} NOT NULL,
     updated_at {int} NOT NULL,
     turn_id {key},
+    joined TEXT CHECK (joined IN ('claimed', 'absorbed')),
     source_turn_id {key},
     via TEXT CHECK (via IN ('person')),
     reply_to {key},
@@ -62,8 +63,10 @@ CREATE TABLE messages (
     error TEXT,
     CHECK (source_session_id <> target_session_id),
     CHECK ((kind = 'completion') = (reply_to IS NOT NULL)),
-    CHECK (kind <> 'completion' OR notify = 0)
+    CHECK (kind <> 'completion' OR notify = 0),
+    CHECK ((turn_id IS NULL) = (joined IS NULL))
 );
+CREATE INDEX messages_turn ON messages (turn_id) WHERE turn_id IS NOT NULL;
 CREATE INDEX messages_target ON messages (target_session_id, number);
 CREATE INDEX messages_source ON messages (source_session_id, number);
 CREATE INDEX messages_chain ON messages (chain_id, number);
@@ -92,7 +95,7 @@ CREATE TABLE turns (
     number {serial},
     id {key} NOT NULL UNIQUE,
     session_id {key} NOT NULL,
-    input_id {key} NOT NULL UNIQUE,
+    input_id {key} NOT NULL,
     kind TEXT NOT NULL CHECK (kind IN ('prompt', 'task', 'message', 'completion')),
     message_id {key},
     state TEXT NOT NULL CHECK (state IN ('running', 'completed', 'failed', 'cancelled', 'interrupted')),
@@ -112,14 +115,8 @@ CREATE TABLE turns (
     output_tokens {int}
 );
 CREATE INDEX turns_session ON turns (session_id, number);
+CREATE UNIQUE INDEX turns_prompt ON turns (input_id) WHERE kind = 'prompt';
 CREATE UNIQUE INDEX turns_one_runner ON turns (session_id) WHERE state = 'running';
-
-CREATE TABLE turn_messages (
-    message_id {key} NOT NULL PRIMARY KEY,
-    turn_id {key} NOT NULL,
-    how TEXT NOT NULL CHECK (how IN ('claimed', 'absorbed'))
-);
-CREATE INDEX turn_messages_turn ON turn_messages (turn_id);
 
 CREATE TABLE items (
     session_id {key} NOT NULL,
@@ -147,7 +144,7 @@ CREATE TABLE idempotency (
     fingerprint TEXT NOT NULL,
     ref TEXT NOT NULL,
     PRIMARY KEY (scope, key)
-);
+) {clustered};
 
 CREATE TABLE audit (
     number {serial},
