@@ -28,8 +28,6 @@ def mend(text: str) -> str:
 
 _SELECTORS: Final = map(chr, range(0xFE00, 0xFE10))
 _UNSEEN: Final = frozenset({*"\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0", *_SELECTORS})
-    "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0" + "".join(map(chr, range(0xFE00, 0xFE10)))
-)
 """Fillers, joiners and variation selectors: letters by category, but nothing to see."""
 
 
