@@ -27,7 +27,6 @@ OTHER_PAIRS: Final = 100
 _MESSAGES_PER_COPY: Final = 2
 _YEAR_2023_MS: Final = 1_700_000_000_000
 _ID: Final = re.compile(r"(ses|turn|msg|inp|chn)_[0-9a-f]{32}")
-_TABLES: Final = ("chains", "turns", "messages", "turn_messages", "items", "changes")
 _COUNTED: Final = {"items": "number", "changes": "revision"}
 """Columns that count within a session; every other `number` is the table's own."""
 _EMPTY: Final = "empty ledger"

@@ -26,7 +26,6 @@ BOUNDED: Final = {
 OPEN_ONLY: Final = {
     "first_open": "messages_open",
     "open_to": "messages_open",
-    "sent_open": "messages_sent_open",
     "running_turn": "turns_one_runner",
     "running_here": "turns_one_runner",
     "left_running": "turns_one_runner",

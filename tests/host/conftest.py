@@ -1,5 +1,9 @@
 """A person's seat for each test, and scripted models."""
 
+import json
+import os
+import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,3 +21,12 @@ def seat_in(folder: Path) -> Seat:
     home = folder / "home"
     home.mkdir()
     return Seat(home)
+
+
+def end_background(seat: Seat) -> None:
+    """Kill the background host of a person, if there is one."""
+    about = seat.data / "host.json"
+    if about.exists():
+        with suppress(ProcessLookupError):
+            os.kill(json.loads(about.read_text("utf-8"))["pid"], signal.SIGKILL)
+        about.unlink(missing_ok=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 import pytest
-from tests.host.conftest import seat_in
+from tests.host.conftest import end_background, seat_in
 from tests.host.program import Ended, Host, Seat
 
 KEYED: Final = """
@@ -152,6 +152,19 @@ def test_a_port_that_is_taken_is_told_before_anything_is_made(ground: Ground, se
     assert not (tmp_path / "data" / "coterie.db").exists()
 
 
+def test_a_command_starts_its_host_on_another_port_where_the_usual_one_is_taken(ground: Ground, seat: Seat) -> None:
+    """Two people of one machine, or two directories of one person, do not have to know of each other."""
+    seat.data.mkdir(parents=True)
+    port = ground.host.url.rpartition(":")[2]
+    (seat.data / "config.toml").write_text(f"[server]\nport = {port}\n", "utf-8")
+    try:
+        url = seat.run("--json").json["url"].rstrip("/")
+    finally:
+        end_background(seat)
+    assert url.startswith("http://127.0.0.1:")
+    assert url != ground.host.url
+
+
 @pytest.mark.parametrize("token", [None, "wrong"], ids=["none", "wrong"])
 def test_a_terminal_without_the_right_token_is_not_let_in(
     ground: Ground, seat: Seat, tmp_path: Path, token: str | None
@@ -193,6 +206,20 @@ def test_a_setting_that_cannot_be_meant_is_told_with_its_line(
     assert f"{path}, line {line}: " in text
     assert told in text
     assert not (path.parent / "coterie.db").exists()
+
+
+def test_a_model_whose_library_is_not_there_is_told_with_the_command_that_adds_it(seat: Seat, tmp_path: Path) -> None:
+    """The vendor's SDK is an extra of the package; here something else stands before it."""
+    data, shadow = tmp_path / "data", tmp_path / "shadow"
+    data.mkdir()
+    (shadow / "google").mkdir(parents=True)
+    (shadow / "google" / "__init__.py").touch()
+    (data / "config.toml").write_text('[[models]]\nkey = "google/gemini"\napi = "google"\n', "utf-8")
+    seat.variables = {"PYTHONPATH": str(shadow)}
+    text = seat.run("up", "--data", data, "--port", "0").fault("EXTRA_MISSING")
+    assert "pip install 'coterie[google]'" in text
+    assert f"{data / 'config.toml'}:2" in text
+    assert not (data / "coterie.db").exists()
 
 
 def test_a_host_that_is_started_by_a_command_tells_its_fault_through_it(seat: Seat, tmp_path: Path) -> None:
@@ -318,8 +345,6 @@ def test_what_a_dead_host_left_does_not_stand_in_the_way(seat: Seat, tmp_path: P
         assert "coterie up" in text
     with seat.host(data) as host:
         assert seat.run("session", "list", "--data", data, "--json").json["sessions"] == []
-        assert host.process.stop() == 0
-    assert not (data / "host.json").exists()
 
 
 def test_a_demo_of_a_folder_that_is_not_there_is_refused(seat: Seat, tmp_path: Path) -> None:

@@ -1,14 +1,11 @@
 """The first minutes of a person who has a key and has written no file."""
 
-import json
-import os
 import signal
 from collections.abc import Generator
-from contextlib import suppress
-from pathlib import Path
 from typing import Final
 
 import pytest
+from tests.host.conftest import end_background
 from tests.host.program import Models, Seat, scripted
 
 REPLY: Final = "Hello from the model."
@@ -27,16 +24,7 @@ def models() -> Generator[Models]:
 def home(seat: Seat) -> Generator[Seat]:
     """A person whose background host is stopped when the test has ended, however it ended."""
     yield seat
-    end(seat)
-
-
-def end(seat: Seat) -> None:
-    """End the background host of a person, if there is one."""
-    about = seat.data / "host.json"
-    if about.exists():
-        with suppress(ProcessLookupError):
-            os.kill(json.loads(about.read_text("utf-8"))["pid"], signal.SIGKILL)
-        about.unlink(missing_ok=True)
+    end_background(seat)
 
 
 def _openai(url: str) -> dict[str, str]:
@@ -70,25 +58,23 @@ def test_another_vendors_key_does_as_well(home: Seat, models: Models) -> None:
 
 
 def test_without_a_key_every_way_to_one_is_named_and_the_host_still_runs(home: Seat) -> None:
-    """Alone, `coterie` starts a host and shows it; a run then fails with the ways, and so does a start say them."""
+    """Alone, `coterie` shows the host; a run then fails with the ways, and a start says them."""
+    about = home.run("up", "--detach", "--port", "0", "--json").json
     alone = home.run()
     assert alone.status == 0
-    assert "http://127.0.0.1:" in alone.out
+    assert f"{about['url']}/" in alone.out
     assert "coterie run" in alone.out
     assert "\x1b" not in alone.out
-    told = home.run("--json").json
-    assert (told["data"], told["sessions"]) == (str(home.data), [])
 
     ended = home.run("run", "hi")
     assert (ended.status, ended.out) == (1, "")
     (line,) = [line for line in ended.err.splitlines() if "MODEL_NOT_CONFIGURED" in line]
     assert not [way for way in WAYS if way not in line]
-    shown = home.run()
-    assert "hi" in shown.out
-    assert "failed" in shown.out
+    (shown,) = home.run("--json").json["sessions"]
+    assert (shown["title"], shown["status"]) == ("hi", "failed")
 
     # The way down is free for the next host as soon as it has ended.
-    assert home.run("down").status == 0
+    assert home.run("down", "--json").json == {"stopped": True, "pid": about["pid"]}
     with home.start("up", "--port", "0", "--no-open") as process:
         said = list[str]()
         while not said or "coterie down" not in said[-1]:
@@ -97,21 +83,3 @@ def test_without_a_key_every_way_to_one_is_named_and_the_host_still_runs(home: S
         assert home.run("session", "list", "--json").json["sessions"][0]["title"] == "hi"
         assert process.stop(signal.SIGINT) == 0
         assert not process.err
-
-
-def test_a_command_starts_its_host_on_another_port_where_the_usual_one_is_taken(home: Seat, tmp_path: Path) -> None:
-    """Two people of one machine, or two directories of one person, do not have to know of each other."""
-    first = home.run("up", "--detach", "--port", "0", "--json").json
-    assert home.run("--json").json["url"].rstrip("/") == first["url"]
-    other = Seat(tmp_path / "other")
-    other.data.mkdir(parents=True)
-    port = first["url"].rpartition(":")[2]
-    (other.data / "config.toml").write_text(f"[server]\nport = {port}\n", "utf-8")
-    try:
-        second = other.run("--json").json["url"].rstrip("/")
-        assert second.startswith("http://127.0.0.1:")
-        assert second != first["url"]
-        assert other.run("down", "--json").json["stopped"]
-    finally:
-        end(other)
-    assert home.run("down", "--json").json == {"stopped": True, "pid": first["pid"]}

@@ -121,5 +121,5 @@ def _fence(step: Step, turn: Turn, stopped: Cancelled, *, cascade: bool) -> None
     tx.changed(turn.session_id, "turn", turn.id)
     tx.wake(turn.id)
     if cascade:
-        for message in tx.messages.sent_open(turn.id):
+        for message in tx.messages.sent_open(turn):
             _stop(step, message, turn, stopped, cascade=True)

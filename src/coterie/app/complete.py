@@ -1,7 +1,5 @@
 """Tells the sender of a message what became of it: exactly one completion, in the settling transaction (I7, I8)."""
 
-from dataclasses import replace
-
 from coterie.app.deliver import deliver
 from coterie.app.step import Step
 from coterie.core.chain import hops_of_completion
@@ -48,5 +46,5 @@ def complete_into(step: Step, message: Message, turn: Turn) -> None:
     if not message.notify:
         return
     completion = completion_for(step, message)
-    step.tx.messages.add(replace(completion, state=MessageState.RUNNING, turn_id=turn.id, joined=Joined.ABSORBED))
+    step.tx.messages.add(completion, (turn.id, Joined.ABSORBED))
     step.tx.changed(turn.session_id, "message", completion.id)

@@ -1,13 +1,10 @@
 """Puts a message into the ledger and to its target: what send, spawn and completion share."""
 
-from dataclasses import replace
-
 from coterie.app.bind import bind_fresh
 from coterie.app.step import Step
 from coterie.core.admission import Places
 from coterie.core.ids import InputId
 from coterie.core.ledger.message import Joined, Message
-from coterie.core.ledger.states import MessageState
 from coterie.core.session.session import Session
 from coterie.core.turn.turn import Turn
 from coterie.ports.store import Input
@@ -24,9 +21,7 @@ def deliver(step: Step, target: Session, message: Message, *, places: Places, sl
         message_id=message.id,
     )
     turn = bind_fresh(step, target, waiting, message, places=places, slot=slot)
-    if turn is not None:
-        message = replace(message, state=MessageState.RUNNING, turn_id=turn.id, joined=Joined.CLAIMED)
-    step.tx.messages.add(message)
+    step.tx.messages.add(message, (turn.id, Joined.CLAIMED) if turn is not None else None)
     step.tx.changed(message.source_session_id, "message", message.id)
     step.tx.changed(message.target_session_id, "message", message.id)
     return turn

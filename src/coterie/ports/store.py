@@ -238,8 +238,8 @@ class Items(Protocol):
 class Messages(Protocol):
     """The ledger proper."""
 
-    def add(self, message: Message) -> None:
-        """Write a message, queued or already bound."""
+    def add(self, message: Message, into: tuple[TurnId, Joined] | None = None) -> None:
+        """Write a queued message, or one that runs at once because it has joined a turn."""
         ...
 
     def get(self, message_id: MessageId) -> Message | None:
@@ -256,7 +256,7 @@ class Messages(Protocol):
         """Give every unsettled message of *turn* the turn's outcome by *event*; returns them settled."""
         ...
 
-    def sent_open(self, turn_id: TurnId) -> tuple[Message, ...]:
+    def sent_open(self, turn: Turn) -> tuple[Message, ...]:
         """Unsettled tasks and messages that a turn has sent."""
         ...
 

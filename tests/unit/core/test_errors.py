@@ -26,7 +26,8 @@ def test_every_fault_is_in_the_picture_and_has_a_code() -> None:
     """The picture at the top of the module is what a reader believes."""
     picture = errors.__doc__ or ""
     for fault in _tree(HostError):
-        assert fault.__name__ in picture
+        if fault.__module__ == errors.__name__:
+            assert fault.__name__ in picture
         assert isinstance(fault.code, Code)
 
 

@@ -47,8 +47,9 @@ class SqlMessages:
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
 
-    def add(self, message: Message) -> None:
+    def add(self, message: Message, into: tuple[TurnId, Joined] | None = None) -> None:
         """See the port."""
+        turn_id, joined = into or (None, None)
         self._driver.write(
             "add_message",
             id=message.id,
@@ -59,14 +60,14 @@ class SqlMessages:
             target_title=message.target_title,
             kind=message.kind.value,
             content=message.content,
-            state=message.state.value,
+            state=(MessageState.RUNNING if into else message.state).value,
             notify=int(message.notify),
             hops=message.hops,
             ceiling=message.ceiling,
             created_at=message.created_at,
             updated_at=message.updated_at,
-            turn_id=message.turn_id,
-            joined=message.joined.value if message.joined else None,
+            turn_id=turn_id,
+            joined=joined.value if joined else None,
             source_turn_id=message.source_turn_id,
             via=message.via.value if message.via else None,
             reply_to=message.reply_to,
@@ -104,9 +105,9 @@ class SqlMessages:
         )
         return _messages(rows)
 
-    def sent_open(self, turn_id: TurnId) -> tuple[Message, ...]:
+    def sent_open(self, turn: Turn) -> tuple[Message, ...]:
         """See the port."""
-        return _messages(self._driver.all("sent_open", turn_id=turn_id))
+        return _messages(self._driver.all("sent_open", turn_id=turn.id, chain_id=turn.chain_id))
 
     def completion_of(self, message_id: MessageId) -> Message | None:
         """See the port."""

@@ -22,9 +22,12 @@ UPDATE messages SET state = {target}, result = CASE WHEN kind = 'completion' THE
 WHERE turn_id = :turn_id AND state IN ({sources})
 RETURNING {messages}
 
+-- A turn sends on its own chain only, and a chain has a bound.
+
 -- name: sent_open
 SELECT {messages} FROM messages
-WHERE source_turn_id = :turn_id AND kind <> 'completion' AND state IN ('queued', 'running') ORDER BY number
+WHERE chain_id = :chain_id AND source_turn_id = :turn_id AND kind <> 'completion' AND state IN ('queued', 'running')
+ORDER BY number
 
 -- name: completion_of
 SELECT {messages} FROM messages WHERE reply_to = :message_id

@@ -6,10 +6,11 @@ VALUES (:id, :session_id, :kind, :rank, :chain_id, :created_at, :text, :message_
 
 -- name: places
 SELECT
-    (SELECT COUNT(*) FROM inputs WHERE session_id = :id AND kind = 'prompt'),
-    (SELECT COUNT(*) FROM inputs WHERE session_id = :id AND kind IN ('task', 'message')),
-    (SELECT COUNT(*) FROM inputs WHERE session_id = :id AND kind = 'completion'),
+    COUNT(CASE WHEN kind = 'prompt' THEN 1 END),
+    COUNT(CASE WHEN kind IN ('task', 'message') THEN 1 END),
+    COUNT(CASE WHEN kind = 'completion' THEN 1 END),
     EXISTS (SELECT 1 FROM turns WHERE session_id = :id AND state = 'running')
+FROM inputs WHERE session_id = :id
 
 -- name: heads
 SELECT * FROM (SELECT {inputs} FROM inputs WHERE session_id = :id AND kind = 'prompt' ORDER BY rank, number LIMIT 1) p

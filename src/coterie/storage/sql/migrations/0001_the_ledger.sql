@@ -71,8 +71,6 @@ CREATE INDEX messages_target ON messages (target_session_id, number);
 CREATE INDEX messages_source ON messages (source_session_id, number);
 CREATE INDEX messages_chain ON messages (chain_id, number);
 CREATE INDEX messages_open ON messages (target_session_id, number) WHERE state IN ('queued', 'running');
-CREATE INDEX messages_sent_open ON messages (source_turn_id)
-    WHERE source_turn_id IS NOT NULL AND state IN ('queued', 'running');
 CREATE UNIQUE INDEX messages_one_completion ON messages (reply_to) WHERE reply_to IS NOT NULL;
 
 CREATE TABLE inputs (
@@ -126,7 +124,7 @@ CREATE TABLE items (
     body TEXT NOT NULL,
     created_at {int} NOT NULL,
     PRIMARY KEY (session_id, number)
-);
+) {clustered};
 
 CREATE TABLE changes (
     number {serial},
