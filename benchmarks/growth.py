@@ -27,6 +27,7 @@ OTHER_PAIRS: Final = 100
 _MESSAGES_PER_COPY: Final = 2
 _YEAR_2023_MS: Final = 1_700_000_000_000
 _ID: Final = re.compile(r"(ses|turn|msg|inp|chn)_[0-9a-f]{32}")
+_TABLES: Final = ("chains", "turns", "messages", "items", "changes")
 _COUNTED: Final = {"items": "number", "changes": "revision"}
 """Columns that count within a session; every other `number` is the table's own."""
 _EMPTY: Final = "empty ledger"
@@ -91,8 +92,9 @@ def _table(connection: sqlite3.Connection, name: str) -> _Table:
     columns = tuple(column for column in known if column != "number" or counts == "number")
     # What the opening of a session has written is there already in every session.
     condition = "WHERE revision > 1" if name == "changes" else ""
+    order = "number" if "number" in known else "created_at"
     rows: list[_Row] = []
-    for values_ in connection.execute(f"SELECT {', '.join(columns)} FROM {name} {condition} ORDER BY rowid"):
+    for values_ in connection.execute(f"SELECT {', '.join(columns)} FROM {name} {condition} ORDER BY {order}"):
         texts = tuple(
             _ID.sub(r"%(\g<0>)s", value.replace("%", "%%")) if isinstance(value, str) else value for value in values_
         )
