@@ -6,7 +6,8 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPConnection
@@ -18,6 +19,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from coterie.model_server import ModelServer, parse_script
 
+_BESIDE: Final = 3
 BOUND_S: Final = 20.0
 """No wait of a test is longer; a first request to a model imports the vendors' SDKs, which takes seconds."""
 
@@ -88,6 +90,15 @@ class Seat:
             timeout=2 * BOUND_S,
         )
         return Ended(ended.returncode, ended.stdout, ended.stderr)
+
+    def run_all(self, *commands: Sequence[str | Path]) -> list[Ended]:
+        """Run commands beside each other, which do not touch one another; their ends in the same order."""
+
+        def run(words: Sequence[str | Path]) -> Ended:
+            return self.run(*words)
+
+        with ThreadPoolExecutor(_BESIDE) as running:
+            return list(running.map(run, commands))
 
     @contextmanager
     def start(self, *words: str | Path) -> Generator["Process"]:

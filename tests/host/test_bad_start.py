@@ -32,6 +32,10 @@ class Ground:
         """Run a command on the host's data directory."""
         return self.seat.run(*words, "--data", self.host.data, stdin=stdin)
 
+    def run_all(self, *commands: tuple[str, ...]) -> list[Ended]:
+        """Run commands on it beside each other."""
+        return self.seat.run_all(*((*words, "--data", self.host.data) for words in commands))
+
     def written(self) -> list[dict[str, Any]]:
         """All sessions with their revisions: every write raises one."""
         return cast("list[dict[str, Any]]", self.host.ask("session.list", limit=100)["sessions"])
@@ -50,41 +54,34 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Generator[Ground]:
             yield Ground(seat, host, host.session("reader"))
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
+def test_a_session_that_is_not_there_is_told_with_the_near_ones(ground: Ground) -> None:
+    """Most wrong names are misspelt, so the right one is shown, and its id."""
+    before = ground.written()
+    told = ground.run_all(
         ("prompt", "redaer", "hi"),
         ("session", "show", "redaer"),
         ("send", "hi", "--from", "lead", "--to", "redaer"),
         ("send", "hi", "--from", "redaer", "--to", "lead"),
-    ],
-    ids=" ".join,
-)
-def test_a_session_that_is_not_there_is_told_with_the_near_ones(ground: Ground, words: tuple[str, ...]) -> None:
-    """Most wrong names are misspelt, so the right one is shown, and its id."""
-    before = ground.written()
-    text = ground.run(*words).fault("NOT_FOUND")
-    assert "redaer" in text
-    assert "reader" in text
-    assert ground.reader in text
+    )
+    for text in (ended.fault("NOT_FOUND") for ended in told):
+        assert "redaer" in text
+        assert "reader" in text
+        assert ground.reader in text
     assert ground.written() == before
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
+def test_what_cannot_be_meant_is_refused_and_leaves_nothing(ground: Ground) -> None:
+    """Usage faults have an exit status of their own."""
+    before = ground.written()
+    told = ground.run_all(
         ("prompt", "reader", " \n "),
         ("send", "\t", "--from", "lead", "--to", "reader"),
         ("run", ""),
         ("session", "new", "--folder", "no/such/folder"),
         ("send", "hi", "--from", "lead", "--to", "lead"),
-    ],
-    ids=lambda words: " ".join(words)[:30].strip(),
-)
-def test_what_cannot_be_meant_is_refused_and_leaves_nothing(ground: Ground, words: tuple[str, ...]) -> None:
-    """Usage faults have an exit status of their own."""
-    before = ground.written()
-    ground.run(*words).fault("INVALID_ARGUMENT", 2)
+    )
+    for ended in told:
+        ended.fault("INVALID_ARGUMENT", 2)
     assert ground.written() == before
 
 
@@ -177,35 +174,37 @@ def test_a_terminal_without_the_right_token_is_not_let_in(
     assert "token" in seat.run("session", "list", "--data", tmp_path).fault(code)
 
 
-@pytest.mark.parametrize("address", ["0.0.0.0", "::", "example.org"])
-def test_an_address_that_others_can_reach_is_refused(seat: Seat, tmp_path: Path, address: str) -> None:
+def test_an_address_that_others_can_reach_is_refused(seat: Seat, tmp_path: Path) -> None:
     """A token over plain HTTP is for this machine only."""
-    data = tmp_path / "data"
-    assert address in seat.run("up", "--data", data, "--host", address).fault("PUBLIC_BIND_REFUSED", 2)
-    assert not (data / "coterie.db").exists()
+    addresses = ("0.0.0.0", "::", "example.org")
+    told = seat.run_all(*(("up", "--data", tmp_path / one[:1], "--host", one) for one in addresses))
+    for address, ended in zip(addresses, told, strict=True):
+        assert address in ended.fault("PUBLIC_BIND_REFUSED", 2)
+    assert not list(tmp_path.rglob("coterie.db"))
 
 
-@pytest.mark.parametrize(
-    ("config", "line", "told"),
-    [
-        ("[server]\nprot = 1\n", 2, "'port'"),
-        ("[limits]\n\nturn_max = 1\n", 3, "'turns_max'"),
-        ('[server]\nport = "http"\n', 2, "65535"),
-        ("[server\n", 1, "TOML"),
-        ('[[models]]\nkey = "a/b"\napi = "openai-chatt"\n', 3, "'openai-chat'"),
-    ],
+CONFIGS: Final = (
+    ("[server]\nprot = 1\n", 2, "'port'"),
+    ("[limits]\n\nturn_max = 1\n", 3, "'turns_max'"),
+    ('[server]\nport = "http"\n', 2, "65535"),
+    ("[server\n", 1, "TOML"),
+    ('[[models]]\nkey = "a/b"\napi = "openai-chatt"\n', 3, "'openai-chat'"),
 )
-def test_a_setting_that_cannot_be_meant_is_told_with_its_line(
-    seat: Seat, tmp_path: Path, config: str, *, line: int, told: str
-) -> None:
+"""What stands in the file, the line that is wrong, and what its reader is told."""
+
+
+def test_a_setting_that_cannot_be_meant_is_told_with_its_line(seat: Seat, tmp_path: Path) -> None:
     """File, line and the nearest word, so that nobody has to search."""
-    path = tmp_path / "data" / "config.toml"
-    path.parent.mkdir()
-    path.write_text(config, "utf-8")
-    text = seat.run("up", "--data", path.parent, "--port", "0").fault("CONFIG_INVALID", 2)
-    assert f"{path}, line {line}: " in text
-    assert told in text
-    assert not (path.parent / "coterie.db").exists()
+    folders = [tmp_path / f"data-{number}" for number in range(len(CONFIGS))]
+    for folder, (text, _, _) in zip(folders, CONFIGS, strict=True):
+        folder.mkdir()
+        (folder / "config.toml").write_text(text, "utf-8")
+    told = seat.run_all(*(("up", "--data", folder, "--port", "0") for folder in folders))
+    for folder, ended, (_, line, hint) in zip(folders, told, CONFIGS, strict=True):
+        text = ended.fault("CONFIG_INVALID", 2)
+        assert f"{folder / 'config.toml'}, line {line}: " in text
+        assert hint in text
+        assert not (folder / "coterie.db").exists()
 
 
 def test_a_model_whose_library_is_not_there_is_told_with_the_command_that_adds_it(seat: Seat, tmp_path: Path) -> None:
@@ -287,31 +286,20 @@ def test_a_database_that_is_not_ours_to_open_stays_as_it_is(
     assert not log.exists() or not log.stat().st_size
 
 
-def _folder(path: Path) -> None:
-    path.mkdir()
-
-
-def _file(path: Path) -> None:
-    path.write_text("notes", "utf-8")
-
-
-@pytest.mark.parametrize(
-    ("place", "make"),
-    [("", _file), ("coterie.db", _folder), ("lock", _folder), ("config.toml", _folder), ("token", _folder)],
-    ids=["the directory is a file", "coterie.db", "lock", "config.toml", "token"],
-)
-def test_something_else_in_the_place_of_our_files_is_told(seat: Seat, tmp_path: Path, place: str, make: Any) -> None:
+def test_something_else_in_the_place_of_our_files_is_told(seat: Seat, tmp_path: Path) -> None:
     """Whatever stands there is somebody's: it is named, and left."""
-    data = tmp_path / "data"
-    if place:
-        data.mkdir()
-    make(data / place)
-    ended = seat.run("up", "--data", data, "--port", "0")
-    code = ended.err.partition(":")[0]
-    assert str(data) in ended.fault(code, ended.status)
-    assert ended.status in {1, 2}
-    assert (data / place).exists()
-    assert not (data / "host.json").exists()
+    places = [tmp_path / name / name for name in ("coterie.db", "lock", "config.toml", "token")]
+    for place in places:
+        place.mkdir(parents=True)
+    file = tmp_path / "file"
+    file.write_text("notes", "utf-8")
+    told = seat.run_all(*(("up", "--data", one, "--port", "0") for one in (file, *(place.parent for place in places))))
+    for place, ended in zip((file, *places), told, strict=True):
+        code = ended.err.partition(":")[0]
+        assert str(place if place == file else place.parent) in ended.fault(code, ended.status)
+        assert ended.status in {1, 2}
+        assert place.exists()
+        assert not (place.parent / "host.json").exists()
 
 
 def test_a_data_directory_that_cannot_be_made_is_told(seat: Seat) -> None:

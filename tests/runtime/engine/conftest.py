@@ -63,6 +63,10 @@ class Stage:
         self._engine = None
         await self._opened.aclose()
 
+    def without_models_after(self, keep: int) -> Settings:
+        """The settings with only the first *keep* models."""
+        return replace(self.settings, models=self.settings.models[:keep])
+
     async def restart(self) -> None:
         """Stop, and open the same directory again."""
         await self.stop()

@@ -7,11 +7,8 @@ import asyncio
 import importlib
 from collections.abc import Callable
 from typing import Final
-from urllib.parse import urlsplit
 
 import httpx2
-from anthropic import AsyncAnthropic
-from openai import AsyncOpenAI
 from pydantic import ValidationError
 from pydantic_ai.direct import model_request_stream
 from pydantic_ai.exceptions import ModelAPIError, UnexpectedModelBehavior
@@ -24,12 +21,6 @@ from pydantic_ai.messages import (
     TextPartDelta,
 )
 from pydantic_ai.models import ModelRequestParameters
-from pydantic_ai.models.anthropic import AnthropicModel
-from pydantic_ai.models.openai import OpenAIChatModel
-from pydantic_ai.profiles.openai import OpenAIModelProfile
-from pydantic_ai.providers.anthropic import AnthropicProvider
-from pydantic_ai.providers.openai import OpenAIProvider
-from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
@@ -38,10 +29,10 @@ from coterie.core.text import mend
 from coterie.core.turn.loop import ModelFailed, Replied
 from coterie.ports.model_provider import ModelRequest, ToolSpec
 from coterie.runtime.providers import _faults, _history
-from coterie.runtime.providers._line import Line, secret
+from coterie.runtime.providers._line import Line
 
-OPENAI_URL: Final = "https://api.openai.com/v1"
-ANTHROPIC_URL: Final = "https://api.anthropic.com"
+_LINES: Final = {"openai-chat": "_openai", "anthropic": "_anthropic", "google": "_google"}
+"""The module that speaks each api."""
 _SETTINGS: Final = ModelSettings(max_retries=0)
 """The loop retries, by its own rules. The SDKs would ask twice more in silence."""
 
@@ -98,37 +89,9 @@ class DirectProvider:
 
 
 def _open(binding: Binding, timeout: httpx2.Timeout) -> Line:
-    match binding.api:
-        case "anthropic":
-            return _open_anthropic(binding, timeout)
-        case "google":
-            # Its SDK is an extra, so it is loaded by whoever speaks to it and by nobody else.
-            line: Line = importlib.import_module("coterie.runtime.providers._google").open_line(binding, timeout)
-            return line
-        case api:
-            assert api == "openai-chat", api
-            return _open_openai_chat(binding, timeout)
-
-
-def _open_anthropic(binding: Binding, timeout: httpx2.Timeout) -> Line:
-    url = binding.base_url or ANTHROPIC_URL
-    client = AsyncAnthropic(api_key=secret(binding), base_url=url, max_retries=0, timeout=timeout)
-    return Line(AnthropicModel(binding.model, provider=AnthropicProvider(anthropic_client=client)), client.close)
-
-
-def _open_openai_chat(binding: Binding, timeout: httpx2.Timeout) -> Line:
-    url = binding.base_url or OPENAI_URL
-    client = AsyncOpenAI(api_key=secret(binding), base_url=url, max_retries=0, timeout=timeout)
-    # Only the vendor's own address is sent what only that vendor understands.
-    at_home = urlsplit(url).hostname == urlsplit(OPENAI_URL).hostname
-    provider = (
-        OpenAIProvider(openai_client=client)
-        if at_home
-        else OpenAICompatibleProvider("openai-compatible", openai_client=client)
-    )
-    # A stream without a finish reason otherwise passes as a short answer that ended well.
-    profile = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
-    return Line(OpenAIChatModel(binding.model, provider=provider, profile=profile), client.close)
+    # Each vendor's SDK takes long to load, and some are extras: a host loads those that it speaks to.
+    line: Line = importlib.import_module(f"coterie.runtime.providers.{_LINES[binding.api]}").open_line(binding, timeout)
+    return line
 
 
 class _ShownText:
