@@ -200,7 +200,7 @@ async def test_a_migration_is_all_or_nothing(tmp_path: Path) -> None:
         connection.execute("CREATE TABLE audit (note TEXT)")
     connection.close()
 
-    with pytest.raises(DatabaseUnusableError, match="audit already exists"):
+    with pytest.raises(DatabaseUnusableError, match="another program"):
         await Ledger(open_sqlite, path).start()
 
     with sqlite3.connect(path) as connection:

@@ -92,6 +92,8 @@ class _Show:
         self._say(f"[bold]Lead[/] works on {folder}")
         await self._ask("session.prompt", sessionId=lead, text=PROMPT)
         await self._watch(lead)
+        for message in (await self._messages(lead))[:1]:
+            await self._tell_message(message["id"])
         return await self._told(lead)
 
     async def _watch(self, lead: str) -> None:

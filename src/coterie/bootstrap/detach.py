@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
-from coterie.bootstrap.files import HOST_FILE
+from coterie.bootstrap.files import HOST_FILE, make_data_directory
 from coterie.core.codes import Code
 from coterie.core.errors import HostUnavailableError, StartError
 
@@ -23,7 +23,7 @@ def start_detached(data: Path, options: Sequence[str] = ()) -> dict[str, Any]:
         StartError: It ended; the text is its own last word.
         HostUnavailableError: It did not answer in time.
     """
-    data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_data_directory(data)
     log = data / "host.log"
     command = [sys.executable, "-m", "coterie", "up", "--data", str(data), "--no-open", "--json", *options]
     with log.open("ab") as output:

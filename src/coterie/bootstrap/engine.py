@@ -9,9 +9,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 from coterie.app import recover
-from coterie.bootstrap.files import DATABASE
+from coterie.bootstrap.files import DATABASE, make_data_directory, unusable
 from coterie.bootstrap.system import RandomIds, SystemClock
-from coterie.core.errors import ConfigInvalidError
 from coterie.core.ids import HostId
 from coterie.core.turn.loop import ModelFailed, Replied
 from coterie.operations.act import HostParts
@@ -35,26 +34,23 @@ class LateProvider:
     """A model provider that is imported in a thread: the vendors' SDKs take a second to load."""
 
     def __init__(self) -> None:
-        self._loaded: asyncio.Future[ModelProvider] | None = None
+        self._loading: asyncio.Future[ModelProvider] | None = None
 
-    async def _provider(self) -> ModelProvider:
-        if self._loaded is None:
-            self._loaded = asyncio.ensure_future(asyncio.to_thread(_import_provider))
-        return await asyncio.shield(self._loaded)
-
-    def load(self) -> None:
-        """Begin to load, so that the first request does not wait."""
-        if self._loaded is None:
-            self._loaded = asyncio.ensure_future(asyncio.to_thread(_import_provider))
+    def load(self) -> asyncio.Future[ModelProvider]:
+        """Begin to load, so that the first request does not wait; a load that failed is tried again."""
+        if self._loading is None or (self._loading.done() and self._loading.exception() is not None):
+            self._loading = asyncio.ensure_future(asyncio.to_thread(_import_provider))
+        return self._loading
 
     async def ask(self, request: ModelRequest, on_text: Callable[[str], None]) -> Replied | ModelFailed:
         """See `ports.model_provider.ModelProvider`."""
-        return await (await self._provider()).ask(request, on_text)
+        return await (await asyncio.shield(self.load())).ask(request, on_text)
 
     async def close(self) -> None:
-        """Close the connections, if there ever were any; a load that is still under way has made none."""
-        if self._loaded is not None and self._loaded.done():
-            await self._loaded.result().close()
+        """Close the connections, if there ever were any; a load that is under way or has failed has made none."""
+        loading = self._loading
+        if loading is not None and loading.done() and loading.exception() is None:
+            await loading.result().close()
 
 
 def _import_provider() -> ModelProvider:
@@ -85,14 +81,11 @@ def locked(folder: Path) -> Generator[None]:
         HostRunningError: Another process has it.
         ConfigInvalidError: It cannot be made or is not ours.
     """
+    make_data_directory(folder)
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        folder.chmod(0o700)
         lock = DataLock(folder)
     except OSError as error:
-        raise ConfigInvalidError(
-            f"The data directory {folder} cannot be used ({error.strerror}); name another one with --data."
-        ) from error
+        raise unusable(folder, error) from error
     try:
         yield
     finally:

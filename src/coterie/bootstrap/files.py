@@ -5,21 +5,50 @@ import secrets
 from pathlib import Path
 from typing import Final
 
+from coterie.core.errors import ConfigInvalidError
+
 DATABASE: Final = "coterie.db"
 HOST_FILE: Final = "host.json"
 TOKEN_FILE: Final = "token"  # noqa: S105 - the name of the file, not the secret
 
 
+def unusable(path: Path, error: OSError) -> ConfigInvalidError:
+    """The fault of a file or folder that is in the way."""
+    return ConfigInvalidError(
+        f"{path} cannot be used ({error.strerror}); move it away, or name another data directory with --data."
+    )
+
+
+def make_data_directory(folder: Path) -> None:
+    """Make the data directory if it is not there, and close it to other users.
+
+    Raises:
+        ConfigInvalidError: It cannot be made, or is not ours.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder.chmod(0o700)
+    except OSError as error:
+        raise unusable(folder, error) from error
+
+
 def read_token(folder: Path) -> str:
-    """The person's bearer token: made at the first start, readable by its owner only."""
+    """The person's bearer token: made at the first start, readable by its owner only.
+
+    Raises:
+        ConfigInvalidError: Something else has its name.
+    """
     path = folder / TOKEN_FILE
-    if path.exists():
-        path.chmod(0o600)
-        known = path.read_text(encoding="utf-8").strip()
-        if known:
-            return known
-    token = secrets.token_urlsafe(32)
-    write_private(path, token)
+    try:
+        if path.exists():
+            path.chmod(0o600)
+            known = path.read_text(encoding="utf-8").strip()
+            if known:
+                return known
+        token = secrets.token_urlsafe(32)
+        write_private(path, token)
+    except OSError as error:
+        raise unusable(path, error) from error
     return token
 
 

@@ -38,9 +38,9 @@ async def host(settings: Settings) -> AsyncGenerator[RunningHost]:
     with locked(folder):
         # Before the database is touched: a port in use changes nothing.
         listening = bind(settings.host, settings.port)
-        token, stopping = read_token(folder), asyncio.Event()
         async with AsyncExitStack() as stack:
             stack.callback(listening.close)
+            token, stopping = read_token(folder), asyncio.Event()
             # Taken away last, so that who waits for that finds the directory free.
             stack.callback((folder / HOST_FILE).unlink, missing_ok=True)
             running = await stack.enter_async_context(engine(settings))

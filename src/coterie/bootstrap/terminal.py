@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from coterie.bootstrap.detach import start_detached
+from coterie.bootstrap.files import make_data_directory
 from coterie.core.codes import Code
 from coterie.core.errors import HostError, InvalidArgumentError
 from coterie.core.model_ref import default_binding
@@ -63,7 +64,9 @@ class Machine:
 def _settings(machine: Machine, data: Path | None, host: str | None, port: int | None) -> "Settings":
     from coterie.settings import load_settings
 
-    settings = load_settings(machine.data_directory(data), machine.variables)
+    folder = machine.data_directory(data)
+    make_data_directory(folder)
+    settings = load_settings(folder, machine.variables)
     changes: dict[str, Any] = {"host": host, "port": port}
     return replace(settings, **{name: value for name, value in changes.items() if value is not None})
 

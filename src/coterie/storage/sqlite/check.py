@@ -1,6 +1,7 @@
 """Checks a ledger from outside: one snapshot, no lock, beside a running host."""
 
 from pathlib import Path
+from typing import Final
 
 from coterie.core.errors import NotFoundError
 from coterie.ports.store import Violation
@@ -13,6 +14,8 @@ from coterie.storage.sqlite.database import (
     refuse_newer,
     schema_version,
 )
+
+FILE_CHECK: Final = "the pages of the file are whole"
 
 
 def check(path: Path) -> tuple[tuple[str, ...], tuple[Violation, ...]]:
@@ -30,6 +33,11 @@ def check(path: Path) -> tuple[tuple[str, ...], tuple[Violation, ...]]:
         with explained(path):
             connection.execute("BEGIN")
             refuse_newer(path, schema_version(connection), newest_schema())
-            return SqlJournal(SqliteDriver(connection)).violations()
+            flaws = [row[0] for row in connection.execute("PRAGMA quick_check")]
+            if flaws != ["ok"]:
+                # What rows say is not to be believed where pages are not whole.
+                return (FILE_CHECK,), tuple(Violation(FILE_CHECK, flaw) for flaw in flaws)
+            checked, broken = SqlJournal(SqliteDriver(connection)).violations()
+            return (FILE_CHECK, *checked), broken
     finally:
         connection.close()

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from coterie.core.errors import DatabaseCorruptError, DatabaseUnusableError, SchemaNewerError
+from coterie.core.errors import DatabaseCorruptError, DatabaseUnusableError, HostError, SchemaNewerError, StorageError
 from coterie.storage.sql.driver import Row
 from coterie.storage.sql.statements import migrations, spread
 from coterie.storage.sql.transaction import STATEMENTS
@@ -116,6 +116,25 @@ def refuse_newer(path: Path, version: int, newest: int) -> None:
         )
 
 
+def _refuse_foreign(path: Path, connection: sqlite3.Connection, version: int) -> None:
+    if version == 0 and connection.execute("SELECT 1 FROM sqlite_master").fetchone():
+        raise DatabaseUnusableError(
+            f"{path} is a database of another program. Nothing was changed. "
+            "Move the file away, or name another directory with --data."
+        )
+
+
+def write_fault(path: Path, error: sqlite3.Error) -> HostError:
+    """What SQLite's refusal of a statement means to who asked for it."""
+    # Errors of the module itself carry no code.
+    code: int = getattr(error, "sqlite_errorcode", 0)
+    if code & 0xFF in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
+        return DatabaseCorruptError(
+            f"{path} is damaged ({error}). Stop the host and restore a copy; `coterie verify` tells how much is broken."
+        )
+    return StorageError(f"The database refused this ({error}); nothing of it was kept.")
+
+
 def migrate(connection: sqlite3.Connection, path: Path) -> None:
     """Bring the schema up to this version, all or nothing.
 
@@ -130,6 +149,7 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
         try:
             version = schema_version(connection)
             refuse_newer(path, version, newest)
+            _refuse_foreign(path, connection, version)
             connection.execute("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)")
             for number, text in steps:
                 if number > version:

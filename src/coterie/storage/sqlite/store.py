@@ -20,7 +20,7 @@ from coterie.ports.feed import Feed
 from coterie.ports.ids import IdSource
 from coterie.ports.store import C, HostFacts, Query, R, Tx, UseCase
 from coterie.storage.sql.transaction import SqlTx
-from coterie.storage.sqlite.database import SqliteDriver, connect, migrate
+from coterie.storage.sqlite.database import SqliteDriver, connect, migrate, write_fault
 
 BATCH_MAX: Final = 256
 """Use cases to one commit at most."""
@@ -121,7 +121,7 @@ class SqliteStore:
         try:
             return query(SqlTx(driver, self._host, self._written_at), command)
         except sqlite3.Error as error:
-            raise StorageError(f"The database could not be read: {error}.") from error
+            raise write_fault(self._path, error) from error
         finally:
             driver.connection.execute("ROLLBACK")
 
@@ -203,7 +203,7 @@ class SqliteStore:
             if keep:
                 connection.execute(keep)
             if isinstance(error, sqlite3.Error):
-                fault: BaseException = StorageError(f"The database refused the write: {error}.")
+                fault: BaseException = write_fault(self._path, error)
                 fault.__cause__ = error
             else:
                 fault = error
