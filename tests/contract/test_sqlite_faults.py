@@ -30,6 +30,7 @@ from coterie.core.errors import (
 from coterie.core.ids import NewId, SessionId
 from coterie.core.session.session import Held
 from coterie.ports.store import Tx
+from coterie.storage.sqlite.check import FILE_CHECK, check
 from coterie.storage.sqlite.database import SqliteDriver
 from coterie.storage.sqlite.lock import DataLock
 from coterie.storage.sqlite.store import SqliteStore
@@ -391,3 +392,24 @@ async def test_a_path_may_have_any_characters(tmp_path: Path) -> None:
     await ledger.session()
     await ledger.store.close()
     assert (folder / "coterie.db").stat().st_size > 0
+
+
+@pytest.mark.parametrize("table", ["sessions", "messages", "changes"])
+async def test_a_damaged_page_never_passes_as_sound(tmp_path: Path, table: str) -> None:
+    """A page that no row is read from may be damaged too, and then only the whole file tells."""
+    path = tmp_path / "coterie.db"
+    ledger = Ledger(open_sqlite, path)
+    await ledger.start()
+    await ledger.sessions("ABCDEFGH")
+    find = "SELECT rootpage FROM sqlite_master WHERE name = ?"
+    root = _driver(ledger).connection.execute(find, (table,)).fetchone()[0]
+    await ledger.store.close()
+    found = bytearray(path.read_bytes())
+    found[4096 * (root - 1) : 4096 * root] = b"\xff" * 4096
+    path.write_bytes(found)
+
+    try:
+        _, broken = check(path)
+    except DatabaseCorruptError:
+        return
+    assert {violation.invariant for violation in broken} == {FILE_CHECK}
