@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import fields
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -45,15 +46,17 @@ def operations() -> Iterator[str]:
     """The catalogue of operations."""
     yield "# Operations"
     yield (
-        "Every operation has the same name, parameters, answer and errors at every door: `POST /rpc` (JSON-RPC 2.0), REST "
-        "below `/api/v1` (OpenAPI at `/api/v1/openapi.json`), the terminal, plugins and the agents' own tools. *Agents* "
-        "says whether a running turn may ask for it. Every operation that changes something takes `idempotencyKey`."
+        "Every operation has the same name, parameters, answer and errors at every door: `POST /rpc` (JSON-RPC 2.0), "
+        "REST below `/api/v1` (OpenAPI at `/api/v1/openapi.json`), the terminal, plugins and the agents' own tools. "
+        "*Agents* says whether a running turn may ask for it. Every operation that changes something takes "
+        "`idempotencyKey`."
     )
     for operation in OPERATIONS:
         yield f"## `{operation.name}`"
         yield operation.summary
         agents = "people and agents" if operation.agents else "people"
-        yield f"`{operation.verb} /api/v1{operation.path}` · {agents} · answers `{operation.result.__name__}`"
+        route = f"`{operation.verb} /api/v1{operation.path}`"
+        yield f"{route} · {agents} · risk {operation.risk.value} · answers `{operation.result.__name__}`"
         rows = list(_params(operation))
         if rows:
             yield "\n".join(["| parameter | type | default | |", "|---|---|---|---|", *rows])
@@ -80,8 +83,8 @@ def errors() -> Iterator[str]:
     """The error table."""
     yield "# Errors"
     yield (
-        "A refusal looks alike at every door: `{code, message, data: {errorCode, retryable, limit?, value?, candidates?, "
-        "path?}}`. Programs act on `errorCode`; the message is for people."
+        "A refusal looks alike at every door: `{code, message, data: {errorCode, retryable, limit?, value?, "
+        "candidates?, path?}}`. Programs act on `errorCode`; the message is for people."
     )
     head = ["| code | HTTP | JSON-RPC | exit status |", "|---|---|---|---|"]
     rows = [f"| `{code}` | {ERRORS[code].http} | {ERRORS[code].rpc} | {ERRORS[code].exit} |" for code in Code]
@@ -93,10 +96,10 @@ def settings() -> Iterator[str]:
     yield "# Limits"
     yield "Set in `[limits]` of `config.toml` in the data directory. A refusal names the limit that refused."
     told = _attribute_docs(limits, "Limits")
-    rows = [
-        f"| `{limit.name}` | {limit.default} | {RANGES[limit.name][0]} to {RANGES[limit.name][1]} | {told[limit.name]} |"
-        for limit in fields(Limits)
-    ]
+    rows: list[str] = []
+    for limit in fields(Limits):
+        least, most = RANGES[limit.name]
+        rows.append(f"| `{limit.name}` | {limit.default} | {least} to {most} | {told[limit.name]} |")
     yield "\n".join(["| limit | default | range | |", "|---|---|---|---|", *rows])
 
 
@@ -108,7 +111,7 @@ def terminal() -> Iterator[str]:
     for command in _COMMANDS:
         words = [sys.executable, "-m", "coterie", *command.split(), "--help"]
         done = subprocess.run(words, capture_output=True, text=True, check=True, env=environment)  # noqa: S603 - ours
-        yield f"## `{' '.join(['coterie', command]).strip()}`"
+        yield f"## `{f'coterie {command}'.strip()}`"
         yield "```text\n" + "\n".join(line.rstrip() for line in done.stdout.strip().splitlines()) + "\n```"
 
 
@@ -120,7 +123,7 @@ def _attribute_docs(module: object, name: str) -> dict[str, str]:
     tree = ast.parse(inspect.getsource(module))  # pyright: ignore[reportArgumentType]  # any module will do
     body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
     found: dict[str, str] = {}
-    for field, text in zip(body, body[1:], strict=False):
+    for field, text in pairwise(body):
         if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
             found[ast.unparse(field.target)] = str(text.value.value)
     return found

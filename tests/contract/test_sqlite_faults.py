@@ -338,7 +338,8 @@ async def test_when_the_commit_fails_nobody_is_told_of_success(ledger: Ledger) -
     again = await ledger.prompt(session, key=key)
 
     assert {type(answer) for answer in answers} == {StorageUnknownError}
-    assert woken == []
+    # What was written is not known, so whoever listens looks anew.
+    assert set(woken) == {session}
     assert not again.replayed
     assert again.turn_id is not None
 
@@ -413,3 +414,16 @@ async def test_a_damaged_page_never_passes_as_sound(tmp_path: Path, table: str) 
     except DatabaseCorruptError:
         return
     assert {violation.invariant for violation in broken} == {FILE_CHECK}
+
+
+async def test_the_writer_outlives_whatever_a_use_case_raises(ledger: Ledger) -> None:
+    """One thread writes for all: if it died, every later call would wait for ever."""
+    session = await ledger.session()
+
+    def leave(_: Tx) -> NoReturn:
+        raise SystemExit(1)
+
+    with pytest.raises(StorageUnknownError):
+        await ledger.change(leave)
+
+    assert (await ledger.prompt(session)).turn_id is not None

@@ -56,6 +56,8 @@ REFUSED: Final[tuple[tuple[str, dict[str, Any], str], ...]] = (
     ("collaboration.result", {"sessionId": "$a", "messageId": "$m"}, "NOT_FOUND"),
     ("collaboration.wait", {"messageIds": []}, "INVALID_ARGUMENT"),
     ("collaboration.wait", {"messageIds": ["msg_nothing"]}, "NOT_FOUND"),
+    ("collaboration.cancel", {"sessionId": "$b", "messageId": ""}, "NOT_FOUND"),
+    ("session.release", {"sessionId": ""}, "NOT_FOUND"),
     ("collaboration.chain", {}, "INVALID_ARGUMENT"),
     ("collaboration.chain", {"chainId": "chn_nothing"}, "NOT_FOUND"),
 )

@@ -39,6 +39,7 @@ class Cancelled:
 
     message_ids: list[MessageId] = field(default_factory=list[MessageId])
     turn_ids: list[TurnId] = field(default_factory=list[TurnId])
+    replayed: bool = False
 
 
 def cancel(tx: Tx, command: Cancel, now: int, new_id: NewId) -> Cancelled:
@@ -51,7 +52,7 @@ def cancel(tx: Tx, command: Cancel, now: int, new_id: NewId) -> Cancelled:
     before = once(tx, command.key, "")
     if before is not None:
         message_ids, turn_ids = json.loads(before)
-        return Cancelled(message_ids, turn_ids)
+        return Cancelled(message_ids, turn_ids, replayed=True)
     if command.by is not None and command.turn_id is not None:
         live_turn(tx, Sender(command.by, command.turn_id))
     find.session(tx, command.session_id)
@@ -115,10 +116,9 @@ def _tell(step: Step, settled: Message, parent: Turn | None, stopped: Cancelled)
 
 def _fence(step: Step, turn: Turn, stopped: Cancelled, *, cascade: bool) -> None:
     tx = step.tx
-    if turn.fenced or not tx.turns.fence(turn.id):
-        return
-    stopped.turn_ids.append(turn.id)
-    tx.changed(turn.session_id, "turn", turn.id)
+    if not turn.fenced and tx.turns.fence(turn.id):
+        stopped.turn_ids.append(turn.id)
+        tx.changed(turn.session_id, "turn", turn.id)
     tx.wake(turn.id)
     if cascade:
         for message in tx.messages.sent_open(turn):

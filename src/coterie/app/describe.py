@@ -132,7 +132,7 @@ def chain(
     chain_id, message_id, reader, after = which
     if message_id is not None:
         chain_id = find.message(tx, message_id, reader).chain_id
-    used = tx.chains.get(chain_id) if chain_id else None
+    used = tx.chains.get(chain_id) if chain_id is not None else None
     if used is None:
         raise NotFoundError("chain", chain_id or "")
     found = tx.messages.of_chain(used.id, after, PAGE_MAX)

@@ -13,16 +13,21 @@ NEAR_MAX = 3
 
 
 def session(tx: Tx, session_id: SessionId) -> Session:
-    """The session, or `NotFoundError` with up to three near ids and titles."""
+    """The session, or `NotFoundError`."""
     found = tx.sessions.get(session_id)
     if found is None:
-        raise no_session(tx, session_id)
+        raise no_session(session_id)
     return found
 
 
-def no_session(tx: Tx, session_id: SessionId) -> NotFoundError:
-    """The fault that names what is near."""
-    return NotFoundError("session", session_id, tx.sessions.near(session_id, NEAR_MAX))
+def no_session(session_id: SessionId) -> NotFoundError:
+    """The fault of an id that names nothing; what is near is sought later, in a read, for it takes its time."""
+    return NotFoundError("session", session_id)
+
+
+def near_sessions(tx: Tx, text: str) -> tuple[str, ...]:
+    """Up to three ids and titles of sessions that look like *text*."""
+    return tx.sessions.near(text, NEAR_MAX)
 
 
 def message(tx: Tx, message_id: MessageId, reader: SessionId | None) -> Message:

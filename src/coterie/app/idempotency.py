@@ -17,6 +17,11 @@ class Key:
     """Stands for the operation and all its parameters after defaults."""
 
 
+def is_known(tx: Tx, key: Key) -> bool:
+    """Whether a request with *key* was kept before: then nothing about the world needs to be asked."""
+    return tx.journal.key_is_known(key.scope, key.key)
+
+
 def once(tx: Tx, key: Key | None, ref: str) -> str | None:
     """Claim *key* for what *ref* names; return the first request's ref if it was claimed before.
 

@@ -50,7 +50,7 @@ def prompt_session(tx: Tx, command: PromptSession, now: int, new_id: NewId) -> P
         return _prompted(InputId(first), turn, position=None, replayed=True)
     session = tx.sessions.lock([command.session_id]).get(command.session_id)
     if session is None:
-        raise find.no_session(tx, command.session_id)
+        raise find.no_session(command.session_id)
     places = tx.inputs.places(session.id)
     refusal = admission.admit_prompt(places, tx.host.limits.prompts_max)
     if refusal is not None:

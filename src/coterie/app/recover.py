@@ -55,8 +55,8 @@ def turns_running_here(tx: Tx, command: None) -> tuple[Turn, ...]:
     return tx.turns.running_here(tx.host)
 
 
-def release(tx: Tx, command: Release, now: int, new_id: NewId) -> int:
-    """Let held queues move again; returns how many sessions were freed.
+def release(tx: Tx, command: Release, now: int, new_id: NewId) -> tuple[int, bool]:
+    """Let held queues move again; returns how many sessions were freed, and whether that was told before.
 
     Raises:
         NotFoundError: The named session is not there.
@@ -64,7 +64,7 @@ def release(tx: Tx, command: Release, now: int, new_id: NewId) -> int:
     del new_id
     before = once(tx, command.key, "0")
     if before is not None:
-        return int(before)
+        return int(before), True
     if command.session_id is None:
         freed = tx.sessions.held()
     else:
@@ -75,4 +75,4 @@ def release(tx: Tx, command: Release, now: int, new_id: NewId) -> int:
     tx.journal.audit(AuditRow("person", "release", command.session_id, str(len(freed))), now)
     if command.key is not None:
         tx.journal.set_ref(command.key.scope, command.key.key, str(len(freed)))
-    return len(freed)
+    return len(freed), False

@@ -93,7 +93,7 @@ def send_message(tx: Tx, command: SendMessage, now: int, new_id: NewId) -> Recei
     sessions = tx.sessions.lock([command.sender.session_id, command.target])
     target = sessions.get(command.target)
     if target is None:
-        raise find.no_session(tx, command.target)
+        raise find.no_session(command.target)
     ground = _ground(step, command.sender, sessions)
     _check(chain.admit_message(ground.chain, limits.chain_messages_max))
     places = tx.inputs.places(target.id)
@@ -170,7 +170,7 @@ def _ground(step: Step, sender: Sender, sessions: dict[SessionId, Session]) -> _
     tx = step.tx
     source = sessions.get(sender.session_id)
     if source is None:
-        raise find.no_session(tx, sender.session_id)
+        raise find.no_session(sender.session_id)
     mode = resolve(source.permission_mode, tx.host.permission_default)
     hops_max = tx.host.limits.hops_max
     if sender.turn_id is None:

@@ -137,7 +137,8 @@ async def engine(settings: Settings, clock: Clock | None = None) -> AsyncGenerat
         closed = [settings.data_dir]
         offered = native_tools(closed=closed, environment=settings.shell_environment)
         # Tools act through operations, which need the supervisor, which needs the tools: the table is filled last.
-        tools |= {tool.spec.name: tool for tool in offered} | load_tools(operations)
+        tools |= {tool.spec.name: tool for tool in offered}
+        tools |= load_tools(operations, tools)
         supervisor.start()
         yield Engine(operations, supervisor, store, facts, settings, provider, interrupted, held)
     finally:

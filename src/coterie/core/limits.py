@@ -33,7 +33,7 @@ class Limits:
     workers_active_max: int = _limit(4, 1, 1_000)
     """Spawned workers of one session that may be active at once."""
     result_chars_max: int = _limit(12_000, 1, 1_000_000)
-    """Characters of a result that are delivered in place; the whole stays readable by its message."""
+    """Characters of a result that the ledger keeps; the transcript of the session has the whole."""
     model_requests_max: int = _limit(200, 1, 100_000)
     """Model requests of one turn."""
     tool_result_chars_max: int = _limit(30_000, 100, 10_000_000)
@@ -44,8 +44,6 @@ class Limits:
     """The longest that one wait may sleep, in seconds."""
     cancel_grace_s: int = _limit(5, 0, 600)
     """Seconds that a cancelled turn has to stop by itself."""
-    changes_days: int = _limit(7, 1, 3_650)
-    """Days that a change can be read by a cursor."""
 
 
 RANGES: Final[Mapping[str, tuple[int, int]]] = {

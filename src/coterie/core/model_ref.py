@@ -5,6 +5,7 @@ Pure module. Nothing is substituted silently: a name that is not known or not un
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from urllib.parse import urlsplit, urlunsplit
 
 from coterie.core.codes import Code
 from coterie.core.refusal import Refusal
@@ -33,12 +34,21 @@ class Binding:
     """Where the binding comes from, for people: a file and line, or an environment variable."""
 
     def __repr__(self) -> str:
-        return f"Binding({self.key!r}, api={self.api!r}, base_url={self.base_url!r})"
+        return f"Binding({self.key!r}, api={self.api!r}, address={self.address!r})"
 
     @property
     def identity(self) -> str:
-        """What decides whether a provider's opaque state may be sent back: api, address and model."""
-        return f"{self.api} {self.base_url or ''} {self.model}"
+        """What decides whether a provider's opaque state may be sent back: api, address and model.
+
+        It is stored, so what may be a secret in an address (user, password, query) is left out.
+        """
+        return f"{self.api} {self.address} {self.model}"
+
+    @property
+    def address(self) -> str:
+        """The base URL as it may be shown and stored."""
+        parts = urlsplit(self.base_url or "")
+        return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def default_binding(catalogue: Sequence[Binding]) -> Binding | None:

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from coterie.app.idempotency import Key
+from coterie.app.idempotency import Key, is_known
 from coterie.app.sender import Sender
 from coterie.core.errors import InvalidArgumentError, ModelNotConfiguredError, PermissionDeniedError, RefusedError
-from coterie.core.ids import SessionId, TurnId
+from coterie.core.ids import NewId, SessionId, TurnId
 from coterie.core.limits import Limits
 from coterie.core.model_ref import Binding, default_binding, delegated_binding, resolve
 from coterie.core.refusal import Refusal
@@ -15,7 +15,7 @@ from coterie.operations.invocations import Invocations
 from coterie.ports.clock import Clock
 from coterie.ports.feed import Feed
 from coterie.ports.slots import Slots
-from coterie.ports.store import C, R, Store, UseCase
+from coterie.ports.store import C, R, Store, Tx, UseCase
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,10 @@ class Act:
     def reader(self) -> SessionId | None:
         """The session whose messages may be read; None reads as a person."""
         return self.caller.session_id
+
+    async def is_replay(self) -> bool:
+        """Whether the request was answered before: its answer does not depend on what the world is like by now."""
+        return self.key is not None and await self.host.store.read(is_known, self.key)
 
     def sender(self, as_session_id: str | None) -> Sender:
         """Who sends.
@@ -82,6 +86,18 @@ class Act:
             raise RefusedError(found)
         return found.key
 
+    async def run(self, use_case: UseCase[C, R], command: C) -> R:
+        """Run a use case for the caller, whose invocation must live inside the transaction too."""
+        caller = self.caller
+        if not isinstance(caller, Agent):
+            return await self.host.store.run(use_case, command)
+
+        def checked(tx: Tx, given: C, now: int, new_id: NewId) -> R:
+            self.host.invocations.check(caller.invocation)
+            return use_case(tx, given, now, new_id)
+
+        return await self.host.store.run(checked, command)
+
     async def bind(
         self, use_case: UseCase[C, R], command: Callable[[bool], C], bound: Callable[[R], TurnId | None]
     ) -> R:
@@ -96,7 +112,7 @@ class Act:
         slot = slots.reserve()
         turn_id: TurnId | None = None
         try:
-            result = await self.host.store.run(use_case, command(slot))
+            result = await self.run(use_case, command(slot))
             turn_id = bound(result)
             return result
         finally:

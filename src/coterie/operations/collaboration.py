@@ -54,7 +54,8 @@ async def send(act: Act, given: params.Send) -> views.SendReceipt:
 
 async def spawn(act: Act, given: params.Spawn) -> views.SendReceipt:
     """Create a session that inherits project and permission mode, and send its first task."""
-    sender, model = act.sender(given.as_session_id), act.model_key(given.model, delegated=True)
+    sender = act.sender(given.as_session_id)
+    model = None if await act.is_replay() else act.model_key(given.model, delegated=True)
     notify = given.notify_on_completion is not False
     receipt = await act.bind(
         spawn_session,
@@ -68,8 +69,8 @@ async def result(act: Act, given: params.Result) -> views.ResultView:
     """Read the outcome of a message."""
     which = describe.WhichResult(
         SessionId(given.session_id),
-        MessageId(given.message_id) if given.message_id else None,
-        TurnId(given.turn_id) if given.turn_id else None,
+        MessageId(given.message_id) if given.message_id is not None else None,
+        TurnId(given.turn_id) if given.turn_id is not None else None,
         act.reader,
     )
     ready, message = await act.host.store.read(describe.result, which)
@@ -80,18 +81,19 @@ async def cancel(act: Act, given: params.Cancel) -> views.CancelledView:
     """Stop work: a person anything, an agent what its session has sent."""
     command = cancelling.Cancel(
         SessionId(given.session_id),
-        MessageId(given.message_id) if given.message_id else None,
+        MessageId(given.message_id) if given.message_id is not None else None,
         by=act.reader,
         turn_id=act.sender(None).turn_id if act.reader else None,
         cascade=given.cascade,
         key=act.key,
     )
-    stopped = await act.host.store.run(cancelling.cancel, command)
+    stopped = await act.run(cancelling.cancel, command)
     return views.CancelledView(
         cancelled=True,
         session_retained=True,
         message_ids=list(stopped.message_ids),
         running_turn_ids=list(stopped.turn_ids),
+        replayed=stopped.replayed or None,
     )
 
 
@@ -163,8 +165,8 @@ async def chain(act: Act, given: params.ChainOf) -> views.ChainView:
     if (given.chain_id is None) == (given.message_id is None):
         raise InvalidArgumentError("Name a chain by chainId or by messageId, one of the two.")
     which = (
-        ChainId(given.chain_id) if given.chain_id else None,
-        MessageId(given.message_id) if given.message_id else None,
+        ChainId(given.chain_id) if given.chain_id is not None else None,
+        MessageId(given.message_id) if given.message_id is not None else None,
         act.reader,
         int(given.cursor or 0),
     )

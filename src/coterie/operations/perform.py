@@ -3,10 +3,11 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from pydantic import ValidationError
 
+from coterie.app import find
 from coterie.app.idempotency import Key
 from coterie.core.codes import Code
 from coterie.core.errors import InvalidArgumentError, NotFoundError, PermissionDeniedError, RefusedError
@@ -17,6 +18,10 @@ from coterie.operations.caller import Agent, Caller
 from coterie.operations.catalogue import BY_NAME, Operation
 from coterie.operations.params import Keyed, Params
 from coterie.operations.views import View
+
+_TOLD_MAX: Final = 5
+"""Faults that one answer tells."""
+_NAME_CHARS_MAX: Final = 80
 
 
 class Operations:
@@ -38,13 +43,22 @@ class Operations:
         """
         operation = BY_NAME.get(name)
         if operation is None:
-            raise NotFoundError("operation", name, nearest(name, list(BY_NAME), 3))
+            known = name[:_NAME_CHARS_MAX]
+            raise NotFoundError("operation", known, nearest(known, list(BY_NAME), 3))
         if isinstance(caller, Agent):
             self.host.invocations.check(caller.invocation)
             if not operation.agents:
                 raise PermissionDeniedError(f"{name} is for people; an agent may not call it.")
         decoded = decode(operation, given)
-        return await operation.run(Act(self.host, caller, self._key(caller, operation, decoded)), decoded)
+        act = Act(self.host, caller, self._key(caller, operation, decoded))
+        try:
+            return await operation.run(act, decoded)
+        except NotFoundError as error:
+            if error.kind != "session" or error.candidates:
+                raise
+            subject = error.subject[:_NAME_CHARS_MAX]
+            near = await self.host.store.read(find.near_sessions, subject)
+            raise NotFoundError("session", subject, near) from None
 
     def _key(self, caller: Caller, operation: Operation, decoded: Params) -> Key | None:
         if not isinstance(decoded, Keyed) or decoded.idempotency_key is None:
@@ -70,11 +84,14 @@ def decode(operation: Operation, given: Mapping[str, Any]) -> Params:
     try:
         return operation.params.model_validate(dict(given))
     except ValidationError as error:
-        raise InvalidArgumentError("; ".join(_told(operation, one) for one in error.errors()) + ".") from None
+        found = error.errors(include_input=False)
+        told = [_told(operation, one) for one in found[:_TOLD_MAX]]
+        more = f"; and {len(found) - _TOLD_MAX} more" if len(found) > _TOLD_MAX else ""
+        raise InvalidArgumentError("; ".join(told) + more + ".") from None
 
 
 def _told(operation: Operation, one: Mapping[str, Any]) -> str:
-    where = ".".join(str(part) for part in one["loc"]) or "parameters"
+    where = ".".join(str(part) for part in one["loc"])[:_NAME_CHARS_MAX] or "parameters"
     if one["type"] == "extra_forbidden":
         known = [field.alias or name for name, field in operation.params.model_fields.items()]
         near = nearest(where, known, 1)

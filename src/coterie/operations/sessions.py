@@ -25,10 +25,11 @@ async def health(act: Act, given: params.NoParams) -> views.Health:
 
 async def create(act: Act, given: params.SessionCreate) -> views.OneSession:
     """Create a session."""
+    replay = await act.is_replay()
     command = OpenSession(
         title=given.title,
-        project_path=_folder(given.project_path),
-        model=act.model_key(given.model),
+        project_path=None if replay else _folder(given.project_path),
+        model=None if replay else act.model_key(given.model),
         permission_mode=given.permission_mode,
         key=act.key,
     )
@@ -122,9 +123,9 @@ async def prompt(act: Act, given: params.SessionPrompt) -> views.PromptReceipt:
 
 async def release(act: Act, given: params.SessionRelease) -> views.Released:
     """Let the held queue of one session, or of all, move again."""
-    session_id = SessionId(given.session_id) if given.session_id else None
-    freed = await act.host.store.run(recover.release, recover.Release(session_id, act.key))
-    return views.Released(released=freed)
+    session_id = SessionId(given.session_id) if given.session_id is not None else None
+    freed, replayed = await act.host.store.run(recover.release, recover.Release(session_id, act.key))
+    return views.Released(released=freed, replayed=replayed or None)
 
 
 async def verify(act: Act, given: params.NoParams) -> views.VerifyView:

@@ -258,6 +258,7 @@ class Released(View):
     """How many sessions were freed."""
 
     released: int
+    replayed: bool | None = None
 
 
 class ResultView(View):
@@ -275,6 +276,7 @@ class MessageState(View):
     session_id: str
     turn_id: str | None
     result: str | None
+    truncated: bool | None
     error: str | None
 
 
@@ -293,6 +295,7 @@ class CancelledView(View):
     session_retained: Literal[True]
     message_ids: list[str]
     running_turn_ids: list[str]
+    replayed: bool | None = None
 
 
 class SessionReference(View):

@@ -16,6 +16,8 @@ from coterie.ports.feed import Listener
 OUTSIDE_MS_MAX: Final = 45_000
 """The longest sleep of a caller that is not a native turn: clients give up after a minute."""
 OUTSIDE_MS_DEFAULT: Final = 25_000
+LOOK_S: Final = 5.0
+"""The longest sleep without a look at the ledger."""
 
 
 async def wait(act: Act, given: params.Wait) -> views.Waited:
@@ -84,6 +86,7 @@ def _state(message: Message) -> views.MessageState:
         session_id=message.target_session_id,
         turn_id=message.turn_id,
         result=message.result,
+        truncated=message.truncated or None,
         error=message.error,
     )
 
@@ -95,8 +98,9 @@ class _Deadline:
         self._left_s = timeout_s
 
     async def sleep(self, act: Act, listener: Listener) -> bool:
-        """Sleep until woken; False when the time has run out."""
+        """Sleep until woken, or for `LOOK_S`; False when the time has run out."""
         before = act.host.clock.monotonic()
-        woken = await listener.wait(max(0.0, self._left_s))
+        # Wake-ups may be lost, so it looks again even if nobody woke it.
+        woken = await listener.wait(max(0.0, min(self._left_s, LOOK_S)))
         self._left_s -= act.host.clock.monotonic() - before
-        return woken
+        return woken or self._left_s > 0

@@ -1,5 +1,6 @@
 """Finds plugins by entry point and collects what they offer."""
 
+from collections.abc import Mapping
 from importlib.metadata import entry_points
 
 import pluggy
@@ -11,22 +12,33 @@ from coterie.plugins.hooks import GROUP, Hooks
 from coterie.ports.tool import Tool
 
 
-def load_tools(operations: Operations) -> dict[str, Tool]:
+def load_tools(operations: Operations, taken: Mapping[str, Tool]) -> dict[str, Tool]:
     """The tools of all installed plugins by name.
 
+    Args:
+        operations: What plugins act through.
+        taken: The host's own tools, whose names no plugin may take.
+
     Raises:
-        ConfigInvalidError: Two plugins offer a tool of the same name.
+        ConfigInvalidError: A plugin cannot be loaded, or offers a tool whose name is taken.
     """
     tools: dict[str, Tool] = {}
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
-        plugin = entry.load()
+        try:
+            plugin = entry.load()
+        except ImportError as error:
+            raise ConfigInvalidError(
+                f"The plugin {entry.name} ({entry.value}) cannot be loaded: {error}. Repair it or uninstall it."
+            ) from error
         manager = pluggy.PluginManager("coterie")
         manager.add_hookspecs(Hooks)
         manager.register(plugin, entry.name)
         gateway = Gateway(operations, frozenset(getattr(plugin, "OPERATIONS", ())))
         for offered in manager.hook.coterie_tools(gateway=gateway):
             for tool in offered:
-                if tool.spec.name in tools:
-                    raise ConfigInvalidError(f"The plugin {entry.name} offers a second tool {tool.spec.name!r}.")
+                if tool.spec.name in tools or tool.spec.name in taken:
+                    raise ConfigInvalidError(
+                        f"The plugin {entry.name} offers a second tool {tool.spec.name!r}. Uninstall one of the two."
+                    )
                 tools[tool.spec.name] = tool
     return tools

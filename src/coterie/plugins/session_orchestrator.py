@@ -11,14 +11,16 @@ from typing import Any, Final
 
 from coterie.core.errors import HostError, InvalidArgumentError
 from coterie.core.ids import MessageId
+from coterie.core.ledger.states import SETTLED
 from coterie.core.permission import Risk
-from coterie.core.text import nearest
+from coterie.core.text import head_and_tail, nearest
 from coterie.plugins.gateway import Gateway
 from coterie.plugins.hooks import hookimpl
 from coterie.ports.model_provider import ToolSpec
 from coterie.ports.tool import Invocation, Tool, ToolOutput
 
-_SETTLED: Final = frozenset({"completed", "failed", "cancelled", "interrupted"})
+RESULTS_CHARS_MAX: Final = 20_000
+"""Characters that the results of one wait share."""
 _STRING: Final = {"type": "string"}
 
 
@@ -126,6 +128,7 @@ class SessionTask:
         except HostError as error:
             fault = {"code": error.code.value, "message": str(error), **error.detail()}
             return ToolOutput(json.dumps({"error": fault}, ensure_ascii=False), error=True)
+        _fit(answer)
         return ToolOutput(json.dumps(answer, ensure_ascii=False), shows=tuple(_shown(action.operation, answer)))
 
 
@@ -147,6 +150,15 @@ def _decoded(arguments: Mapping[str, object]) -> tuple[_Action, dict[str, object
     return action, {action.takes[key]: value for key, value in given.items()}
 
 
+def _fit(answer: dict[str, Any]) -> None:
+    """Shorten the results of a wait so that all of them fit into what a model is shown; `result` has each whole."""
+    rows: list[dict[str, Any]] = [row for row in answer.get("messages", ()) if row.get("result")]
+    for row in rows:
+        row["result"], shortened = head_and_tail(row["result"], RESULTS_CHARS_MAX // len(rows))
+        if shortened:
+            row["truncated"] = True
+
+
 def _shown(operation: str, answer: Mapping[str, Any]) -> list[MessageId]:
     """The messages whose settled outcome the answer shows."""
     rows: list[Any] = []
@@ -154,7 +166,7 @@ def _shown(operation: str, answer: Mapping[str, Any]) -> list[MessageId]:
         rows = answer["messages"]
     elif operation == "collaboration.result" and answer.get("message"):
         rows = [answer["message"]]
-    return [MessageId(row["id"]) for row in rows if row["status"] in _SETTLED]
+    return [MessageId(row["id"]) for row in rows if row["status"] in SETTLED]
 
 
 @hookimpl

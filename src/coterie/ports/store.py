@@ -320,6 +320,10 @@ class Journal(Protocol):
         """Write the key, or return the fingerprint and ref of who was first."""
         ...
 
+    def key_is_known(self, scope: str, key: str) -> bool:
+        """Whether the key was claimed."""
+        ...
+
     def set_ref(self, scope: str, key: str, ref: str) -> None:
         """Replace what the key answers with, in the transaction that claimed it."""
         ...

@@ -3,6 +3,7 @@
 What comes back is a value in every case; a fault of a tool is a result that the model can read.
 """
 
+import asyncio
 import json
 import logging
 from collections.abc import Mapping, Sequence
@@ -96,7 +97,11 @@ async def call_tool(parts: RuntimeParts, scene: Scene, call: ToolCall) -> CallDo
     arguments = _object(call.arguments)
     if arguments is None:
         return _refused(call, "The arguments are not one JSON object; call the tool again with valid JSON.")
-    mode, risk = scene.mode(parts.permission_default), tool.risk(arguments)
+    mode = scene.mode(parts.permission_default)
+    try:
+        risk = tool.risk(arguments)
+    except Exception as error:  # noqa: BLE001 - a tool that cannot tell its risk is not run
+        return _refused(call, f"The tool cannot tell its risk: {type(error).__name__}: {error}")
     if decide(mode, risk) is Decision.ASK:
         return _refused(
             call,
@@ -110,8 +115,15 @@ async def call_tool(parts: RuntimeParts, scene: Scene, call: ToolCall) -> CallDo
         except Exception as error:  # noqa: BLE001 - whatever a tool does, the turn goes on and its model is told
             _LOG.exception("tool %s failed in turn %s", call.name, turn.id)
             output = ToolOutput(f"The tool failed: {type(error).__name__}: {error}", error=True)
-    text, _ = head_and_tail(mend(output.text), parts.limits.tool_result_chars_max)
-    return CallDone(ToolResult(call.id, call.name, text, output.error), output.shows)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # The tool cancelled something of its own and let it out: that ends its call, not the turn.
+            output = ToolOutput("The tool was cancelled from within.", error=True)
+    text, cut = head_and_tail(mend(output.text), parts.limits.tool_result_chars_max)
+    # What was cut out was not shown, so its notice still has something to tell.
+    return CallDone(ToolResult(call.id, call.name, text, output.error), () if cut else output.shows)
 
 
 def _refused(call: ToolCall, text: str) -> CallDone:
@@ -121,6 +133,6 @@ def _refused(call: ToolCall, text: str) -> CallDone:
 def _object(text: str) -> dict[str, Any] | None:
     try:
         value: Any = json.loads(text or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None

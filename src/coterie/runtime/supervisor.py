@@ -6,7 +6,7 @@ so sessions that wait for each other's work cannot fill the host and starve it.
 
 import asyncio
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncGenerator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -33,12 +33,15 @@ class Supervisor:
         self._resuming: deque[asyncio.Future[None]] = deque()
         self._workers: dict[TurnId, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._broken: set[TurnId] = set()
+        self._begun: set[TurnId] = set()
+        """Turns that a worker has begun and not ended: if nobody works on one, its worker broke."""
+        self._parks: Counter[TurnId] = Counter()
+        """How many sleeps of a turn are under way: the first gives its slot back, the last takes one again."""
         self._look = asyncio.Event()
         self._audit_s = audit_s
         self._stopping = False
         self._parts = parts
-        self._worker = Worker(self._parts, self._spawn, lambda: not self._resuming)
+        self._worker = Worker(self._parts, self._spawn, self._passes_on)
 
     # Slots
 
@@ -72,15 +75,40 @@ class Supervisor:
     @asynccontextmanager
     async def parked(self, turn_id: TurnId) -> AsyncGenerator[None]:
         """See the port."""
-        del turn_id
-        self.give_back()
+        if turn_id not in self._workers:
+            # A sleep that outlived its turn: it holds no slot.
+            yield
+            return
+        self._parks[turn_id] += 1
+        if self._parks[turn_id] == 1:
+            self.give_back()
         try:
             yield
-        except BaseException:
+        except asyncio.CancelledError:
             # The turn ends: it takes its slot on credit, and gives it back at once with its worker.
-            self._free -= 1
+            if self._wakes(turn_id):
+                self._free -= 1
             raise
-        await self._take()
+        except BaseException:
+            if self._wakes(turn_id):
+                await self._take()
+            raise
+        if self._wakes(turn_id):
+            await self._take()
+
+    def _wakes(self, turn_id: TurnId) -> bool:
+        """Whether the sleep that ends is the last one of a turn that still runs."""
+        if turn_id not in self._parks:
+            return False
+        self._parks[turn_id] -= 1
+        if self._parks[turn_id]:
+            return False
+        del self._parks[turn_id]
+        return True
+
+    def _passes_on(self, turn_id: TurnId) -> bool:
+        """Whether a turn that ends has a slot for new work: no parked turn waits for one, and none is owed."""
+        return turn_id not in self._parks and not self._resuming and self._free >= 0
 
     async def _take(self) -> None:
         if self._free > 0 and not self._resuming:
@@ -108,7 +136,7 @@ class Supervisor:
             try:
                 await self._adopt()
                 await self._claim()
-            except HostError:
+            except Exception:  # noqa: BLE001 - whatever it was, queues must not stand still for it (I16)
                 _LOG.exception("the queues could not be looked at; the next audit tries again")
             try:
                 async with asyncio.timeout(self._audit_s):
@@ -123,7 +151,9 @@ class Supervisor:
         tasks = [task for task in self._tasks if task is not asyncio.current_task()]
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if tasks:
+            # A tool that swallows its cancellation is left behind.
+            await asyncio.wait(tasks, timeout=self._parts.limits.cancel_grace_s)
 
     @property
     def workers(self) -> int:
@@ -164,30 +194,32 @@ class Supervisor:
     async def _work(self, turn_id: TurnId) -> None:
         following: Turn | None = None
         try:
-            following = await (self._settle_broken(turn_id) if turn_id in self._broken else self._run(turn_id))
+            # A turn is never run a second time: what a broken worker left is only settled.
+            broke = turn_id in self._begun
+            self._begun.add(turn_id)
+            following = await (self._settle_broken(turn_id) if broke else self._run(turn_id))
         finally:
             del self._workers[turn_id]
-            if following is None:
+            parked = self._parks.pop(turn_id, 0) > 0
+            if following is None and not parked:
                 self.give_back()
         if following is not None:
             self.hand_over(following.id)
 
     async def _run(self, turn_id: TurnId) -> Turn | None:
         try:
-            return await self._worker.run(turn_id)
+            following = await self._worker.run(turn_id)
         except Exception:  # noqa: BLE001 - one broken worker must not end the host
             _LOG.exception("the worker of turn %s broke", turn_id)
-            self._broken.add(turn_id)
             return await self._settle_broken(turn_id)
+        self._begun.discard(turn_id)
+        return following
 
     async def _settle_broken(self, turn_id: TurnId) -> Turn | None:
-        """Settle what a broken worker left; a turn is never run a second time."""
         try:
-            following = await self._worker.fail(
-                turn_id, "The host failed while it ran this turn; its log has the cause."
-            )
+            following = await self._worker.fail(turn_id, "The host failed in this turn; its log has the cause.")
         except HostError:
             _LOG.exception("turn %s could not be settled; the next audit tries again", turn_id)
             return None
-        self._broken.discard(turn_id)
+        self._begun.discard(turn_id)
         return following

@@ -5,16 +5,17 @@ a lost lease acts at the next step; whatever it has not written is lost with it,
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+import os
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from coterie.app import describe
 from coterie.app.append_items import AppendToTurn, append_items
 from coterie.app.describe import Whole
 from coterie.app.settle_turn import Settled, SettleTurn, settle_turn
 from coterie.core.codes import Code
+from coterie.core.errors import StorageError, StorageUnknownError
 from coterie.core.ids import MessageId, TurnId
 from coterie.core.ledger.message import Kind
 from coterie.core.model_ref import Binding
@@ -38,9 +39,14 @@ from coterie.core.turn.start import binding_for
 from coterie.core.turn.states import TurnState
 from coterie.core.turn.turn import Turn
 from coterie.ports.feed import Listener
+from coterie.ports.store import C, R, UseCase
 from coterie.runtime.effects import RuntimeParts, Scene, ask, call_tool
 
 T = TypeVar("T")
+LOOK_S: Final = 3.0
+"""How often a turn is read again while an effect runs."""
+TRIES_S: Final = (0.1, 0.3, 1.0, 3.0, 10.0)
+"""Waits before a write that the database refused for now is tried again: finished work is worth some patience."""
 Spawn = Callable[[Coroutine[Any, Any, Any]], "asyncio.Task[Any]"]
 
 
@@ -76,7 +82,7 @@ class _Run:
 class Worker:
     """Runs turns with the given parts."""
 
-    def __init__(self, parts: RuntimeParts, spawn: Spawn, passes_on: Callable[[], bool]) -> None:
+    def __init__(self, parts: RuntimeParts, spawn: Spawn, passes_on: Callable[[TurnId], bool]) -> None:
         """Take what a turn is run with.
 
         Args:
@@ -94,7 +100,7 @@ class Worker:
             whole = await self._parts.store.read(describe.whole_turn, turn_id)
             if whole is None or whole.turn.state is not TurnState.RUNNING:
                 return None
-            ready = self._ready(whole)
+            ready = await self._ready(whole)
             if isinstance(ready, Refusal):
                 return await self._settle(turn_id, Finish(ready.code, ready.message), None)
             # Only the ledger's own kind of the input can excuse a silent reply, never a text.
@@ -111,9 +117,10 @@ class Worker:
         """Settle a turn whose worker broke; returns the turn that its slot goes on to."""
         return await self._settle(turn_id, Finish(Code.INTERNAL, message), None)
 
-    def _ready(self, whole: Whole) -> Binding | Refusal:
+    async def _ready(self, whole: Whole) -> Binding | Refusal:
         path = whole.session.project_path
-        if path is not None and not Path(path).is_dir():
+        # In a thread: a network drive may take its time to answer.
+        if path is not None and not await asyncio.to_thread(os.path.isdir, path):
             return Refusal(Code.FOLDER_GONE, f"The project folder {path} is not there any more.")
         return binding_for(whole.session, self._parts.models, self._parts.model_hint)
 
@@ -164,7 +171,13 @@ class Worker:
         return Scene(*found)
 
     async def _append(self, run: _Run, items: tuple[Item, ...]) -> None:
-        if not await self._parts.store.run(append_items, AppendToTurn(run.turn_id, items, tuple(run.shows))):
+        command = AppendToTurn(run.turn_id, items, tuple(run.shows))
+
+        async def is_there() -> bool:
+            whole = await self._parts.store.read(describe.whole_turn, run.turn_id)
+            return whole is not None and len(whole.items) > len(run.items)
+
+        if not await self._persisted(append_items, command, is_there):
             raise _LostError
         run.items += items
         run.shows, run.results = [], []
@@ -180,10 +193,31 @@ class Worker:
             message=finish.message,
             input_tokens=run.input_tokens if run else None,
             output_tokens=run.output_tokens if run else None,
-            slot=self._passes_on(),
+            slot=self._passes_on(turn_id),
         )
-        settled: Settled = await self._parts.store.run(settle_turn, command)
-        return settled.next
+        settled = await self._persisted(settle_turn, command, None)
+        return settled.next if isinstance(settled, Settled) else None
+
+    async def _persisted(
+        self, use_case: UseCase[C, R], command: C, is_there: Callable[[], Awaitable[bool]] | None
+    ) -> R | bool:
+        """Run a use case, again and again while the database refuses for now.
+
+        Args:
+            use_case: Writes what the worker has in hand.
+            command: The same at each try.
+            is_there: Tells after a commit of unknown end whether it is written; None where a second try does no harm.
+        """
+        for wait_s in TRIES_S:
+            try:
+                return await self._parts.store.run(use_case, command)
+            except StorageUnknownError:
+                await self._parts.clock.sleep(wait_s)
+                if is_there is not None and await is_there():
+                    return True
+            except StorageError:
+                await self._parts.clock.sleep(wait_s)
+        return await self._parts.store.run(use_case, command)
 
     async def _interruptible(self, run: _Run, doing: Coroutine[Any, Any, T]) -> T | CancelAsked:
         """Await *doing*, but leave it when the turn is fenced: it gets `cancel_grace_s` to clean up."""
@@ -191,6 +225,8 @@ class Worker:
         fence = self._spawn(self._fenced(run))
         try:
             await asyncio.wait({work, fence}, return_when=asyncio.FIRST_COMPLETED)
+            if work.cancelled():
+                raise RuntimeError("an effect was cancelled by something other than the host")
             if work.done():
                 return work.result()
             work.cancel()
@@ -204,4 +240,5 @@ class Worker:
     async def _fenced(self, run: _Run) -> None:
         """Return when somebody has asked to cancel the turn, or raise when it is lost."""
         while not (await self._now(run.turn_id)).turn.fenced:
-            await run.listener.wait()
+            # Looks again even if nobody woke it: wake-ups may be lost.
+            await run.listener.wait(LOOK_S)

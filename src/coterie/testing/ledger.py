@@ -222,7 +222,8 @@ class Ledger:
 
     async def release(self, session: SessionId | None = None) -> int:
         """Let held queues move."""
-        return await self.store.run(recover.release, recover.Release(session, None))
+        freed, _ = await self.store.run(recover.release, recover.Release(session, None))
+        return freed
 
     async def claim(self) -> Turn | None:
         """Give a free slot to what has waited longest."""

@@ -93,6 +93,10 @@ class Stage:
         prompted = await self.ask("session.prompt", sessionId=session_id, text=text)
         return cast("str", prompted["turnId"])
 
+    async def prompt_later(self, session_id: str, text: str) -> None:
+        """Prompt a session that may have to wait for a slot."""
+        await self.ask("session.prompt", sessionId=session_id, text=text)
+
     async def task(self, source: str, target: str, content: str = "do it") -> str:
         """Send a task as a person who speaks for *source*; returns the message."""
         sent = await self.ask("collaboration.send", sessionId=target, content=content, kind="task", asSessionId=source)

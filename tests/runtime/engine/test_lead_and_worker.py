@@ -9,8 +9,10 @@ from tests.guarantees import guarantee
 from tests.runtime.engine.conftest import BOUND_S, SetStage, Stage
 
 from coterie.core.codes import Code
+from coterie.core.ids import NewId, TurnId
 from coterie.core.turn.states import TurnState
 from coterie.model_server import ModelServer
+from coterie.ports.store import Tx
 
 SPAWN: Final = """
   - when: {model: lead, user: "^go", requests_since_user: 0}
@@ -268,3 +270,66 @@ async def test_a_turn_that_has_waited_goes_before_new_work(stage: SetStage) -> N
     # One that was claimed in the moment of the worker's end may go first.
     assert order[:3] == ["lead", "lead", "worker"]
     assert "lead" in order[3:5], order
+
+
+LONG = """
+- when: {model: lead, last: user}
+  reply:
+    calls:
+      - {tool: session_task, arguments: {action: spawn, model: worker, task: one}}
+      - {tool: session_task, arguments: {action: spawn, model: worker, task: two}}
+      - {tool: session_task, arguments: {action: spawn, model: worker, task: three}}
+- when: {model: lead, last: tool, requests_since_user: 1}
+  capture:
+    one: {from: tool_results, tool: session_task, pattern: '"messageId":\\s*"([^"]+)"', nth: 1}
+    two: {from: tool_results, tool: session_task, pattern: '"messageId":\\s*"([^"]+)"', nth: 2}
+    three: {from: tool_results, tool: session_task, pattern: '"messageId":\\s*"([^"]+)"', nth: 3}
+  reply:
+    calls:
+      - {tool: session_task, arguments: {action: wait, messageIds: ["${one}", "${two}", "${three}"]}}
+- when: {model: lead}
+  reply: {text: "read"}
+"""
+
+
+async def test_long_results_of_one_wait_all_reach_the_model(stage: SetStage) -> None:
+    """What was cut out of a tool's answer was not shown, and its notice must not be taken for read (case 115)."""
+    worker = f"- when: {{model: worker}}\n  reply: {{text: '{'x' * 12_000}'}}\n"
+    host = await stage(LONG, worker)
+    lead = await host.session("lead")
+
+    await host.prompt(lead, "ask three")
+    await host.idle(lead)
+
+    shown = json.loads((await host.results(lead))[-1])
+    assert [message["status"] for message in shown["messages"]] == ["completed"] * 3
+    assert all(message["truncated"] and "characters in all" in message["result"] for message in shown["messages"])
+    assert await host.turns(lead) == 1
+
+
+async def test_a_repeated_create_answers_although_its_folder_is_gone(stage: SetStage) -> None:
+    """A replay tells what was done; what the world is like by now is no part of it."""
+    host = await stage("- reply: {text: hi}")
+    asked = {"title": "t", "projectPath": str(host.project), "idempotencyKey": "k"}
+    first = await host.ask("session.create", **asked)
+    host.project.rmdir()
+
+    again = await host.ask("session.create", **asked)
+
+    assert (again["session"]["id"], again["replayed"]) == (first["session"]["id"], True)
+
+
+async def test_a_cancel_that_nobody_was_told_of_is_found(stage: SetStage) -> None:
+    """Wake-ups may be lost; the worker looks again by itself."""
+    host = await stage("- reply: {hang: true}")
+    session = await host.session()
+    turn = TurnId(await host.prompt(session, "go"))
+    await host.until(lambda server: server.answering == 1)
+
+    def fence(tx: Tx, command: TurnId, now: int, new_id: NewId) -> None:
+        del now, new_id
+        assert tx.turns.fence(command)
+
+    await host.engine.store.run(fence, turn)
+
+    assert (await host.ended(session)).state is TurnState.CANCELLED

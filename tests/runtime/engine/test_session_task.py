@@ -31,7 +31,7 @@ def _gateway(host: Stage, declared: frozenset[str] = OPERATIONS) -> Gateway:
 
 
 async def _call(host: Stage, invocation: Invocation, **arguments: object) -> ToolOutput:
-    return await load_tools(host.engine.operations)["session_task"].run(invocation, arguments)
+    return await load_tools(host.engine.operations, {})["session_task"].run(invocation, arguments)
 
 
 def _fault(output: ToolOutput) -> dict[str, Any]:

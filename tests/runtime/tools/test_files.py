@@ -253,7 +253,6 @@ async def test_a_folder_and_a_pipe_are_not_replaced(tmp_path: Path, call: Call, 
     assert names_in(tmp_path) == ["folder", "pipe"]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
 async def test_a_read_only_file_is_not_replaced(tmp_path: Path, call: Call) -> None:
     """The folder would allow it; the person who set the mode did not."""
     put(tmp_path, a_txt="a")

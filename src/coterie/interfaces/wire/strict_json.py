@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
@@ -60,12 +61,15 @@ def encode_view(view: View) -> bytes:
     return view.model_dump_json(exclude_none=True).encode()
 
 
+_NAME_CHARS_MAX: Final = 80
+
+
 def _members(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise _RefusedJsonError(f"it names {twice!r} twice")
+        counts = Counter(name for name, _ in pairs)
+        twice, _ = counts.most_common(1)[0]
+        raise _RefusedJsonError(f"it names {twice[:_NAME_CHARS_MAX]!r} twice")
     return found
 
 

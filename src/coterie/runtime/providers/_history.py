@@ -127,6 +127,6 @@ def _arguments(text: str) -> dict[str, object]:
     """Return arguments that every provider accepts: an object, with what was broken inside it."""
     try:
         found: object = json.loads(text or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {"invalid": text}
     return cast("dict[str, object]", found) if isinstance(found, dict) else {"invalid": text}

@@ -70,6 +70,9 @@ class DirectProvider:
                 response = events.get()
         except (ModelAPIError, UnexpectedModelBehavior, ValidationError, httpx2.HTTPError) as error:
             return _faults.fault(error, binding, shown.text)
+        except (AttributeError, TypeError, ValueError, KeyError, IndexError) as error:
+            # The SDKs trust the shape of what a vendor sends; a frame of another shape breaks them in these ways.
+            return _faults.interrupted(binding, shown.text, f"it sent what cannot be read ({type(error).__name__})")
         return _settled(response, binding, shown)
 
     async def close(self) -> None:

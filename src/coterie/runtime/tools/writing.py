@@ -32,6 +32,8 @@ _EDIT_DESCRIPTION: Final = (
     "occur once, unless 'all' is true."
 )
 
+_WRITABLE: Final = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
+
 
 class WriteArguments(Arguments):
     """Which file, and its whole text."""
@@ -185,6 +187,7 @@ def _mode_of(path: Path, name: str) -> int | None:
         return None
     if not stat.S_ISREG(status.st_mode):
         raise UnfitError(f"{name} is {'a folder' if stat.S_ISDIR(status.st_mode) else 'not a regular file'}.")
-    if not os.access(path, os.W_OK):
+    # By its mode too: root may write everything, but the person who set the mode did not mean it to be changed.
+    if not (os.access(path, os.W_OK) and status.st_mode & _WRITABLE):
         raise UnfitError(f"{name} is read-only.")
     return stat.S_IMODE(status.st_mode)

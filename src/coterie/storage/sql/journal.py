@@ -40,6 +40,10 @@ class SqlJournal:
         assert row is not None
         return row[0], row[1]
 
+    def key_is_known(self, scope: str, key: str) -> bool:
+        """See the port."""
+        return self._driver.one("get_key", scope=scope, key=key) is not None
+
     def set_ref(self, scope: str, key: str, ref: str) -> None:
         """See the port."""
         self._driver.write("set_key_ref", scope=scope, key=key, ref=ref)

@@ -5,6 +5,7 @@ of its batch: not success, not a replay, not a refusal (I4).
 """
 
 import asyncio
+import logging
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
@@ -24,7 +25,9 @@ from coterie.storage.sqlite.database import SqliteDriver, connect, migrate, writ
 
 BATCH_MAX: Final = 256
 """Use cases to one commit at most."""
-READERS: Final = 2
+READERS: Final = 4
+"""Threads that read: one long check must not stop the reads of every worker."""
+_LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -117,13 +120,15 @@ class SqliteStore:
             connection = connect(self._path, read_only=True)
             self._reading.append(connection)
             driver = self._local.driver = SqliteDriver(connection)
-        driver.connection.execute("BEGIN")
         try:
+            driver.connection.execute("BEGIN")
             return query(SqlTx(driver, self._host, self._written_at), command)
         except sqlite3.Error as error:
             raise write_fault(self._path, error) from error
         finally:
-            driver.connection.execute("ROLLBACK")
+            # A fault of the disk ends the transaction by itself.
+            if driver.connection.in_transaction:
+                driver.connection.execute("ROLLBACK")
 
     def _serve(self) -> None:
         stopping = False
@@ -137,7 +142,10 @@ class SqliteStore:
             stopping = None in batch
             jobs = [job for job in batch if job is not None]
             if jobs:
-                answers = self._commit(jobs)
+                try:
+                    answers = self._commit(jobs)
+                except BaseException as error:  # noqa: BLE001 - the one writer must outlive whatever a use case raises
+                    answers = self._given_up(jobs, error)
                 self._loop.call_soon_threadsafe(self._answer, answers)
 
     def _answer(self, answers: Sequence[_Answer]) -> None:
@@ -178,7 +186,11 @@ class SqliteStore:
             connection.close()
             self._lost = True
             text = f"The commit failed ({error}); repeat the request with the same idempotency key."
-            return _all_failed(jobs, StorageUnknownError(text))
+            # Listeners look anew: what was to wake them may be written all the same.
+            return [
+                _Answer(job, None, StorageUnknownError(text), answer.topics)
+                for job, answer in zip(jobs, answers, strict=True)
+            ]
         # What was rolled back is counted in `total_changes` too.
         if connection.total_changes != before and any(answer.error is None for answer in answers):
             self.commits += 1
@@ -199,9 +211,14 @@ class SqliteStore:
         except Exception as error:  # the batch goes on whatever one use case does
             if not connection.in_transaction:
                 raise _TransactionEndedError from error
-            connection.execute(undo)
-            if keep:
-                connection.execute(keep)
+            try:
+                connection.execute(undo)
+                if keep:
+                    connection.execute(keep)
+            except sqlite3.Error as worse:
+                if connection.in_transaction:
+                    connection.rollback()
+                raise _TransactionEndedError from worse
             if isinstance(error, sqlite3.Error):
                 fault: BaseException = write_fault(self._path, error)
                 fault.__cause__ = error
@@ -209,6 +226,13 @@ class SqliteStore:
                 fault = error
             return _Answer(job, None, fault, frozenset())
         return _Answer(job, result, None, frozenset(tx.topics))
+
+    def _given_up(self, jobs: Sequence[_Job], error: BaseException) -> list[_Answer]:
+        _LOG.error("a batch of the writer was given up", exc_info=error)
+        self._driver.connection.close()
+        self._lost = True
+        text = "The host failed in this write; repeat the request with the same idempotency key."
+        return _all_failed(jobs, StorageUnknownError(text))
 
     def _connection(self) -> sqlite3.Connection:
         if self._lost:

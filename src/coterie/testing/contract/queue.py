@@ -249,7 +249,7 @@ class HeldContract(LedgerContract):
 
         again = await ledger.store.run(release, command)
 
-        assert (first, again) == (1, 1)
+        assert (first, again) == ((1, False), (1, True))
         assert (await ledger.known(session)).held is Held.RESTART
 
     @pytest.mark.parametrize("prompts", [0, 1, 3])
