@@ -109,7 +109,7 @@ def terminal() -> Iterator[str]:
     yield "Every command takes `--json`; the exit status follows the [error table](errors.md)."
     environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}  # noqa: TID251 - for the child process
     for command in _COMMANDS:
-        words = [sys.executable, "-m", "coterie", *command.split(), "--help"]
+        words = [str(Path(sys.executable).with_name("coterie")), *command.split(), "--help"]
         done = subprocess.run(words, capture_output=True, text=True, check=True, env=environment)  # noqa: S603 - ours
         yield f"## `{f'coterie {command}'.strip()}`"
         yield "```text\n" + "\n".join(line.rstrip() for line in done.stdout.strip().splitlines()) + "\n```"

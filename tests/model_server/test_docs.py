@@ -43,7 +43,7 @@ RUNS: list[tuple[str, list[ChatCompletionMessageParam], str | dict[str, object]]
     ("minimal", [user("hi")], "I have nothing else to say."),
     ("reader", [user("go")], {"pattern": "**/*.py", "sort": "size"}),
     ("reader", [user("go"), *results("glob", "b.txt\na/b.py\nc.py")], "The largest file is a/b.py."),
-    ("lead", [user("go")], {"action": "spawn", "model": "reader-a", "prompt": "go"}),
+    ("lead", [user("go")], {"action": "spawn", "model": "reader-a", "task": "go"}),
     (
         "lead",
         [user("go"), *results("session_task", '{"messageId": "m1"}', '{"messageId":"m2"}')],

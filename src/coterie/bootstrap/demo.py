@@ -150,7 +150,7 @@ class _Show:
         if status["status"] != "completed":
             self._console.print(f"The lead's turn {status['status']}: {status['lastTurn'].get('error')}", markup=False)
         self._console.print(
-            f"verify: {'ok' if verify['ok'] else 'BROKEN'}, {verify['checked']} promises checked", highlight=False
+            f"verify: {'ok' if verify['ok'] else 'BROKEN'}, {verify['checked']} checks made", highlight=False
         )
         names = ("id", "kind", "status", "sourceSessionId", "targetSessionId", "turnId", "replyToMessageId")
         return {

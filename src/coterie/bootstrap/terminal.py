@@ -5,6 +5,7 @@ What a command needs is imported when it runs, so that `coterie --help` answers 
 
 import logging
 import os
+import shlex
 import sys
 import webbrowser
 from collections.abc import Coroutine, Mapping
@@ -91,7 +92,7 @@ def _announced(running: "RunningHost", *, as_json: bool) -> None:
         lines.append(f"{found.interrupted} turns were interrupted by the last stop; nothing of them is repeated.")
     if found.held:
         lines.append(f"{found.held} sessions hold their queue since the restart: `coterie release` lets them go on.")
-    lines.append("Stop with Ctrl-C or `coterie down`.")
+    lines.append(f"Stop with Ctrl-C or `coterie down --data {shlex.quote(str(settings.data_dir))}`.")
     typer.echo("\n".join(lines))
 
 
@@ -219,7 +220,7 @@ def _verify(data: Path, *, as_json: bool) -> int:
     else:
         for violation in broken:
             typer.echo(f"BROKEN  {violation.invariant}: {violation.ref}")
-        typer.echo(f"{'broken' if broken else 'ok'}; {len(checked)} promises checked")
+        typer.echo(f"{'broken' if broken else 'ok'}; {len(checked)} checks made")
     return 1 if broken else 0
 
 

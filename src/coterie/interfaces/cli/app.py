@@ -1,6 +1,7 @@
 """The tree of commands that dial a host; who composes the program adds the commands that are one."""
 
-from typing import Final
+from importlib import metadata
+from typing import Annotated, Final
 
 import typer
 
@@ -39,6 +40,17 @@ Example:
 """
 
 
+def _tell_version(asked: bool) -> None:  # noqa: FBT001 - typer hands it over so
+    if asked:
+        typer.echo(f"coterie {metadata.version('coterie')}")
+        raise typer.Exit
+
+
+VersionOption = Annotated[
+    bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Show the version and exit.")
+]
+
+
 def build(environment: Environment) -> typer.Typer:
     """Make the program; commands may be added to it."""
     # Plain help: styling it takes longer than all the rest of `--help`. A traceback never shows local variables.
@@ -52,8 +64,9 @@ def build(environment: Environment) -> typer.Typer:
 
     @app.callback(invoke_without_command=True)
     def home(  # pyright: ignore[reportUnusedFunction]  # typer calls it
-        context: typer.Context, *, data: DataOption = None, as_json: JsonOption = False
+        context: typer.Context, *, data: DataOption = None, as_json: JsonOption = False, version: VersionOption = False
     ) -> None:
+        del version
         if context.invoked_subcommand is None:
             with reporting(as_json=as_json):
                 presence.show_home(Terminal(environment, data, as_json=as_json))

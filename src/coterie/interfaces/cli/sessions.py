@@ -147,6 +147,8 @@ class Items(Command):
             return
         for item in page["items"]:
             terminal.show(*tables.item_lines(item), "")
+        if not page["items"]:
+            terminal.remark("Nothing was said yet." if self.after == 0 else "Nothing more was said yet.")
         if page.get("cursor"):
             terminal.remark(f"More: --after {page['cursor']}")
 

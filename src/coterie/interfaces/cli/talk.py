@@ -134,6 +134,6 @@ class Prompt(Command):
         if terminal.as_json:
             terminal.json(receipt)
         elif receipt.get("turnId"):
-            terminal.show(f"Running in {receipt['turnId']}; `coterie tail {session_id}` shows it.")
+            terminal.show(f"Running in {receipt['turnId']}; `coterie session items {session_id}` shows its answer.")
         else:
             terminal.show(f"Queued at position {receipt.get('position')}.")

@@ -1,6 +1,7 @@
 """The terminal as a command sees it: two streams, one data directory, the way to its host."""
 
 import io
+import shlex
 import sys
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -62,7 +63,8 @@ class Terminal:
         except HostUnavailableError:
             with self.busy(f"starting a host on {self.data}"):
                 self.environment.start_host(self.data)
-            self.remark(f"Started a host on {self.data}; `coterie down` stops it.")
+            named = f" --data {shlex.quote(str(self._named))}" if self._named is not None else ""
+            self.remark(f"Started a host on {self.data}; `coterie down{named}` stops it.")
             return self.dial()
         return dial
 
