@@ -49,7 +49,7 @@ def shown(items: Iterable[Item]) -> tuple[Shown, ...]:
             case PersonText(text):
                 close()
                 found.append(UserPart(text))
-            case SessionText():
+            case SessionText():  # pragma: no branch - the last of all
                 close()
                 found.append(UserPart(frame(item)))
     close()

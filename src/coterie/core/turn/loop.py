@@ -126,7 +126,7 @@ def advance(turn: LoopTurn, outcome: Outcome) -> tuple[LoopTurn, tuple[Effect, .
             return _failed(turn, outcome)
         case ToolsFinished(results):
             return _ask_again(turn, AppendItems(results))
-        case CancelAsked():
+        case CancelAsked():  # pragma: no branch - the last of all
             return turn, (Finish(cancelled=True),)
 
 
