@@ -13,6 +13,7 @@ from coterie.storage.sql.transaction import STATEMENTS
 
 TOKENS: Final = {"key": "TEXT", "serial": "INTEGER PRIMARY KEY", "int": "INTEGER", "clustered": "WITHOUT ROWID"}
 _BUSY_MS: Final = 5000
+_WAL_PAGES: Final = 4000
 
 
 class SqliteDriver:
@@ -84,6 +85,8 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
                 connection.execute("PRAGMA journal_mode = WAL")
                 # FULL: an acknowledged commit has reached the disk (I4).
                 connection.execute("PRAGMA synchronous = FULL")
+                # Pages that many commits touch are written back once; the file beside grows to 16 MiB for it.
+                connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
             # In memory, or each savepoint costs more than the use case in it.
             connection.execute("PRAGMA temp_store = MEMORY")
     except BaseException:
