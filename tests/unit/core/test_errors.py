@@ -44,9 +44,9 @@ def test_only_what_may_be_repeated_says_so() -> None:
 
 def test_a_refusal_becomes_a_fault_with_what_the_rule_knew() -> None:
     """Limit, value, candidates and path, as far as there are any; zero is a value."""
-    full = RefusedError(Refusal(Code.WAIT_CYCLE, "No.", "x_max", 0, ("a",), ("s", "t")))
+    full = RefusedError(Refusal(Code.AGENT_BUSY, "No.", "x_max", 0, ("a",), ("s", "t")))
     bare = RefusedError(Refusal(Code.AGENT_BUSY, "No."))
-    assert (full.code, str(full)) == (Code.WAIT_CYCLE, "No.")
+    assert (full.code, str(full)) == (Code.AGENT_BUSY, "No.")
     assert full.detail() == {"limit": "x_max", "value": 0, "candidates": ["a"], "path": ["s", "t"]}
     assert bare.detail() == {}
     assert StorageError("x").detail() == {}

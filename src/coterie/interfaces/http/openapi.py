@@ -28,7 +28,6 @@ _MUTATING: Final = (
     Code.PERMISSION_DENIED,
     Code.CONFLICT,
     Code.IDEMPOTENCY_CONFLICT,
-    Code.WAIT_CYCLE,
     Code.LIMIT_EXCEEDED,
     Code.AGENT_BUSY,
     Code.QUEUE_FULL,

@@ -41,8 +41,6 @@ ERRORS: Final[Mapping[Code, Row]] = MappingProxyType(
         Code.LIMIT_EXCEEDED: Row(429, -32008, 1),
         Code.AGENT_BUSY: Row(429, -32009, 1),
         Code.QUEUE_FULL: Row(429, -32010, 1),
-        Code.WAIT_CYCLE: Row(409, -32011, 1),
-        Code.UNSUPPORTED: Row(501, -32012, 1),
         Code.INTERNAL: Row(500, -32603, 1),
         Code.STORAGE_ERROR: Row(503, -32013, 1),
         Code.STORAGE_UNKNOWN: Row(503, -32014, 1),
