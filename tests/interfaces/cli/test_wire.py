@@ -246,11 +246,16 @@ def test_tail_prints_one_json_a_line_and_ends_on_an_interrupt(stub: Stub, data: 
     assert "Traceback" not in said
 
 
-def test_tail_prints_a_line_for_each_event(stub: Stub, data: Path) -> None:
-    """Text of a model stays on its line; a gap is told."""
+def test_tail_tells_what_has_become_of_what_has_changed(stub: Stub, data: Path) -> None:
+    """An id alone tells a person nothing; titles stay on their line, and a gap is told."""
     delta = json.dumps({"sessionId": SESSION, "turnId": "turn_1", "text": "a\n\x1b[2J"})
+    stub.says(
+        {"turnId": "turn_5", "kind": "task", "status": "failed", "errorCode": "PROVIDER_AUTH"},
+        {"messages": [sent("msg_5", "A\nB"), sent("msg_6", "C")]},
+    )
     stub.events = [
         change(5) + f"event: delta\ndata: {delta}\n\n".encode(),
+        change(6).replace(b"turn_6", b"msg_6").replace(b'"turn"', b'"message"'),
         b"event: reset\nid: 9\ndata: {}\n\n",
     ]
     with running_program("tail", SESSION, "--data", str(data)) as running:
@@ -258,11 +263,17 @@ def test_tail_prints_a_line_for_each_event(stub: Stub, data: Path) -> None:
         lines = [running.stdout.readline() for _ in range(3)]
         running.send_signal(signal.SIGINT)
         _, said = running.communicate(timeout=BOUND_S)
-    assert lines[0] == f"now {SESSION} turn turn_5\n"
-    assert lines[1] == f'{SESSION} {{"text": "a\\n\\u001b[2J"}}\n'
+    assert lines[0] == f"now {SESSION} task turn failed PROVIDER_AUTH\n"
+    assert lines[1] == "now C → other task running\n"
     assert "gone" in lines[2]
     assert "Trying again in 0.1 s." in said
     assert "Connected again." in said
+
+
+def sent(id_: str, title: str) -> dict[str, str]:
+    """A message as a chain shows it."""
+    told = {"sourceTitle": title, "targetTitle": "other", "kind": "task", "status": "running"}
+    return {"id": id_, "sourceSessionId": SESSION, **told}
 
 
 def test_an_interrupt_leaves_the_turn_and_says_so(stub: Stub, data: Path) -> None:

@@ -6,8 +6,8 @@ from typing import Annotated, ClassVar
 import typer
 
 from coterie.interfaces.cli.command import Command
-from coterie.interfaces.cli.dial import Event
-from coterie.interfaces.cli.display import json_line, one_line
+from coterie.interfaces.cli.dial import Answer, Event
+from coterie.interfaces.cli.display import one_line
 from coterie.interfaces.cli.follow import Lost, Opened, Start, follow
 from coterie.interfaces.cli.terminal import Terminal
 
@@ -47,12 +47,30 @@ class Tail(Command):
             told = {"event": event.name} | ({"id": event.id} if event.id else {})
             terminal.json(told | event.data)
             return
-        data = event.data
         match event.name:
             case "change":
-                line = f"{data['at']}  {data['sessionId']}  {data['kind']}  {data['ref']}"
+                for line in self._lines(terminal, event.data):
+                    terminal.write(one_line(f"{event.data['at']}  {line}") + "\n")
             case "delta":
-                line = f"  {data['sessionId']}  {json_line({'text': data['text']}, unicode=True)}"
+                # Pieces of several replies would mix; whoever wants the words follows one session with --json.
+                pass
             case _:
-                line = f"{event.name}: events before this one are gone; read the sessions again."
-        terminal.write(one_line(line) + "\n")
+                terminal.write(f"{event.name}: events before this one are gone; read the sessions again.\n")
+
+    def _lines(self, terminal: Terminal, data: Answer) -> list[str]:
+        """What has changed, in the words of the ledger as it is by now."""
+        session_id, kind, ref = data["sessionId"], data["kind"], data["ref"]
+        if kind == "message":
+            chain = terminal.dial().call("collaboration.chain", {"messageId": ref})["messages"]
+            found = [message for message in chain if message["id"] == ref]
+            # Both ends note a message; a stream over all tells it once.
+            return [_message(one) for one in found if self.session or one["sourceSessionId"] == session_id]
+        if kind == "turn":
+            turn = terminal.dial().call("session.turn", {"turnId": ref})
+            reason = f"  {turn['errorCode']}" if turn.get("errorCode") else ""
+            return [f"{session_id}  {turn['kind']} turn  {turn['status']}{reason}"]
+        return [f"{session_id}  {kind}"]
+
+
+def _message(message: Answer) -> str:
+    return f"{message['sourceTitle']} → {message['targetTitle']}  {message['kind']}  {message['status']}"
