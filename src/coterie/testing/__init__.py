@@ -1,1 +1,7 @@
-"""Public doubles and contract suites."""
+"""Public doubles. The suite that a store must pass is `coterie.testing.store_contract`, which needs pytest."""
+
+from coterie.testing.clock import FakeClock
+from coterie.testing.ids import SeededIds
+from coterie.testing.slots import IdleSlots
+
+__all__ = ["FakeClock", "IdleSlots", "SeededIds"]
