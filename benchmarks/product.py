@@ -28,7 +28,8 @@ from coterie.operations.caller import Agent
 from coterie.operations.invocations import Invocations
 from coterie.operations.perform import Operations
 from coterie.operations.views import SendReceipt, View, Waited
-from coterie.ports.store import HostFacts, Tx
+from coterie.ports.rows import HostFacts
+from coterie.ports.store import Tx
 from coterie.storage.sqlite.feed import MemoryFeed
 from coterie.storage.sqlite.store import SqliteStore
 

@@ -19,7 +19,11 @@ PROMISES: Final[dict[str, str]] = {
     "I8": "A completion goes to the session that sent the message.",
     "I9": "A restart runs nothing, loses nothing and says what it interrupted.",
     "I10": "The sender is read from the credential, never from a parameter.",
+    "I11": "A turn may do at most what every session on the way from the person to it may do.",
+    "I12": "A chain of messages ends: in depth, in number, in money, and never in a ring of waits.",
+    "I13": "Nothing that a text says changes permissions, senders, approvals or the right to be silent.",
     "I14": "The same idempotency key does the work once.",
+    "I15": "A list, a page or a summary costs the same in a young ledger and in an old one.",
     "I16": "An idle session with something in its queue shows why it does not run.",
 }
 

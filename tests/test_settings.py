@@ -49,11 +49,13 @@ def test_every_section_is_read(tmp_path: Path) -> None:
         [limits]
         hops_max = 3
         cancel_grace_s = 0
+        chain_cost_max = 2
     """
     settings = load(tmp_path, text, {"PATH": "/bin"})
     assert (settings.host, settings.port) == ("::1", 0)
     assert settings.permission_default is Mode.ACCEPT_EDITS
-    assert settings.limits == Limits(hops_max=3, cancel_grace_s=0)
+    assert settings.limits == Limits(hops_max=3, cancel_grace_s=0, chain_cost_max=2.0)
+    assert isinstance(settings.limits.chain_cost_max, float)
     assert settings.shell_environment == {"PATH": "/bin"}
 
 
@@ -73,6 +75,10 @@ model = "claude-x"
 default = true
 available_for_subagents = true
 context_window = 128000
+label = "Claude X at work"
+reasoning = true
+input_price = 3
+output_price = 15.5
 """
     first, second = load(tmp_path, text, {"MY_KEY": "secret", "OPENAI_API_KEY": "other"}).models
     assert (first.key, first.api, first.base_url) == ("local/script", "openai-chat", "http://127.0.0.1:8900/v1")
@@ -84,6 +90,9 @@ context_window = 128000
     assert second.default
     assert second.available_for_subagents
     assert second.context_window == 128_000
+    assert (first.label, first.reasoning, first.input_price, first.output_price) == ("", False, None, None)
+    assert (second.label, second.reasoning) == ("Claude X at work", True)
+    assert (second.input_price, second.output_price) == (3.0, 15.5)
     assert "secret" not in repr(first)
 
 
@@ -154,6 +163,17 @@ MISTAKES = {
     "a flag for a number": ("[limits]\nhops_max = true", 2, "hops_max in [limits] is True"),
     "a number out of range": ("[limits]\nturns_max = 0", 2, "a whole number from 1 to 1000"),
     "a port out of range": ("[server]\nport = 65536", 2, "from 0 to 65535"),
+    "a sum below zero": ("[limits]\nchain_cost_max = -0.5", 2, "is -0.5, but must be a number from 0 to 1000000."),
+    "a sum that is none": ("[limits]\nchain_cost_max = nan", 2, "must be a number from 0 to 1000000."),
+    "a fraction of a whole": ("[limits]\nhops_max = 1.5", 2, "a whole number from 0 to 1000"),
+    "a price below zero": (MODEL + "input_price = -1\noutput_price = 1", 4, "must be a number from 0 to 1000000."),
+    "a price without end": (MODEL + "input_price = 1\noutput_price = inf", 5, "output_price in [models] is inf"),
+    "a price in quotes": (MODEL + 'input_price = "3"', 4, "input_price in [models] is '3', but must be a number"),
+    "a flag for a price": (MODEL + "input_price = true", 4, "must be a number from 0"),
+    "half of a price": (MODEL + "input_price = 3", 4, "has input_price and output_price, or neither"),
+    "the other half": (MODEL + "\noutput_price = 3", 5, "has input_price and output_price, or neither"),
+    "a label that is no text": (MODEL + "label = 1", 4, "label in [models] is 1, but must be text in quotes"),
+    "a reasoning that is no flag": (MODEL + 'reasoning = "yes"', 4, "must be true or false"),
     "an empty text": ('[server]\nhost = ""', 2, "text in quotes"),
     "a value for a table": ("limits = 3", 1, "a table: [limits]"),
     "a table for tables": ("[models]\nkey = 1", 1, "tables: [[models]]"),
@@ -298,6 +318,22 @@ def test_the_default_may_be_a_model_that_is_not_listed(tmp_path: Path) -> None:
     assert chosen.default
 
 
+@pytest.mark.parametrize(
+    ("wanted", "key"),
+    [
+        ("anthropic/claude-opus-5", "anthropic/claude-opus-5"),
+        ("anthropic/claude-opus-5-5", "anthropic/claude-opus-5-5"),
+        ("ANTHROPIC/Claude-Opus-5-5", "anthropic/claude-opus-5-5"),
+        ("Claude Opus 5.5", "anthropic/claude-opus-5-5"),
+    ],
+)
+def test_a_model_that_is_not_listed_is_no_other_with_a_like_name(tmp_path: Path, wanted: str, key: str) -> None:
+    """A vendor's name with a slash is exact; what is listed is found as any name is."""
+    models = load_settings(tmp_path, {"ANTHROPIC_API_KEY": "secret", "COTERIE_MODEL": wanted}).models
+    assert [model.key for model in models if model.default] == [key]
+    assert len({model.key for model in models}) == len(models)
+
+
 def test_naming_an_ollama_model_is_enough(tmp_path: Path) -> None:
     """A local Ollama has no key and a well-known address."""
     (model,) = load_settings(tmp_path, {"COTERIE_MODEL": "ollama/phi"}).models
@@ -308,7 +344,8 @@ def test_naming_an_ollama_model_is_enough(tmp_path: Path) -> None:
     ("wanted", "told"),
     [
         ("openai/gpt", "OPENAI_API_KEY is not set"),
-        ("nobody/gpt", "No configured model is called 'nobody/gpt'. Known are: anthropic/"),
+        ("nobody/gpt", "is called 'nobody/gpt'; use the key of one that is. Known are: anthropic/"),
+        ("claude", "Several models are called 'claude'; use the key of one. Known are: anthropic/"),
         ("gpt", "No configured model is called 'gpt'"),
     ],
 )

@@ -2,8 +2,6 @@
 
 import ast
 import inspect
-import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import fields
@@ -12,21 +10,30 @@ from pathlib import Path
 from typing import Final
 
 from pydantic.fields import FieldInfo
+from typer.testing import CliRunner
 
+from coterie.bootstrap.terminal import Machine, add_commands
 from coterie.core import limits
 from coterie.core.codes import Code
 from coterie.core.ledger.states import MESSAGE_TABLE
 from coterie.core.limits import RANGES, Limits
 from coterie.core.turn.states import TURN_TABLE
+from coterie.interfaces.cli.app import COMMANDS, GROUPS, build
 from coterie.interfaces.wire.errors import ERRORS
 from coterie.operations.catalogue import OPERATIONS, Operation
 
 HERE: Final = Path(__file__).parent
 _NOTE: Final = "<!-- Made by generate.py beside this file; `make docs` writes it again. -->"
+_COLUMNS: Final = 78
 _COMMANDS: Final = (
-    "", "up", "down", "demo", "run", "prompt", "session new", "session list", "session show", "session items", "send",
-    "wait", "result", "cancel", "status", "release", "tail", "verify", "model-server",
-)  # fmt: skip
+    "",
+    "up",
+    *(name for name, _ in COMMANDS),
+    *(f"{group.name} {name}" for group in GROUPS for name, _ in group.commands),
+    "demo",
+    "verify",
+    "model-server",
+)
 
 
 def states() -> Iterator[str]:
@@ -107,10 +114,13 @@ def terminal() -> Iterator[str]:
     """The help of every command."""
     yield "# Terminal"
     yield "Every command takes `--json`; the exit status follows the [error table](errors.md)."
-    environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}  # noqa: TID251 - for the child process
+    machine = Machine({})
+    program = build(machine)
+    add_commands(program, machine)
     for command in _COMMANDS:
-        words = [str(Path(sys.executable).with_name("coterie")), *command.split(), "--help"]
-        done = subprocess.run(words, capture_output=True, text=True, check=True, env=environment)  # noqa: S603 - ours
+        words = [*command.split(), "--help"]
+        done = CliRunner().invoke(program, words, prog_name="coterie", catch_exceptions=False, terminal_width=_COLUMNS)
+        assert done.exit_code == 0, done.output
         yield f"## `{f'coterie {command}'.strip()}`"
         yield "```text\n" + "\n".join(line.rstrip() for line in done.stdout.strip().splitlines()) + "\n```"
 

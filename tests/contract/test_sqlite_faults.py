@@ -350,7 +350,7 @@ async def test_a_batch_is_one_commit_and_a_fault_in_it_only_its_own(ledger: Ledg
     before = ledger.store.commits
 
     def fault(tx: Tx) -> NoReturn:
-        tx.sessions.set_held(sessions[0], Held.RESTART)
+        tx.sessions.hold(sessions[0], Held.RESTART)
         raise ConflictError("It", "this", "that")
 
     answers = await together(ledger, [*(ledger.prompt(session) for session in sessions), ledger.change(fault)])

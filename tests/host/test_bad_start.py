@@ -122,7 +122,7 @@ def test_a_provider_that_refuses_the_key_is_told_with_the_place_of_the_key(groun
 
 @pytest.mark.parametrize("more", [(), ("--detach",)], ids=["here", "detached"])
 def test_a_second_host_on_a_data_directory_names_the_first(ground: Ground, more: tuple[str, ...]) -> None:
-    """One process for a directory; the second ends with a status of its own, and the first goes on."""
+    """Case 124: one process for a directory; the second ends with a status of its own, and the first goes on."""
     text = ground.run("up", "--port", "0", *more).fault("HOST_RUNNING", 3)
     assert str(ground.host.about["pid"]) in text
     assert str(ground.host.data) in text

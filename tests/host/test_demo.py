@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, cast
+from xml.etree import ElementTree as ET
 
 from tests.host.program import Seat
 
@@ -106,3 +107,16 @@ def test_the_demo_runs_with_a_model_of_ones_own(seat: Seat, tmp_path: Path) -> N
     complete(told)
     assert largest_named(folder, told["answer"]) == "two.py"
     assert "TODOs are in two.py, line 1" in told["answer"]
+
+
+def test_a_demo_that_was_kept_can_be_looked_at_afterwards(seat: Seat, tmp_path: Path) -> None:
+    """Its ledger is a data directory as any other, and the map of its chain names who took part."""
+    folder, data = tmp_path / "kept", tmp_path / "ledger"
+    fill(folder, {"one.py": 1})
+    complete(shaped(seat.run("demo", folder, "--data", data, "--json").json))
+    assert seat.run("verify", "--data", data, "--json").json["ok"]
+    with seat.host(data):
+        drawn = seat.run("map", "Lead", "--data", data, "--svg", "-")
+    assert (drawn.status, drawn.err) == (0, "")
+    texts = {"".join(element.itertext()) for element in ET.fromstring(drawn.out).iter()}
+    assert {"Lead", "Largest file", "TODOs"} <= texts

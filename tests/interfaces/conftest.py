@@ -15,7 +15,9 @@ from starlette.types import ASGIApp
 
 from coterie.app import recover
 from coterie.app.append_items import AppendToTurn, append_items
-from coterie.core.ids import HostId, TurnId
+from coterie.app.settle_turn import SettleTurn, settle_turn
+from coterie.core.ids import GrantId, HostId, NewId, RequestId, SessionId, TurnId
+from coterie.core.inbound import Waiting
 from coterie.core.limits import Limits
 from coterie.core.model_ref import Binding
 from coterie.core.permission import Mode
@@ -26,7 +28,8 @@ from coterie.operations.caller import Person
 from coterie.operations.catalogue import Operation
 from coterie.operations.invocations import Invocations
 from coterie.operations.perform import Operations
-from coterie.ports.store import HostFacts
+from coterie.ports.rows import HostFacts, PairGrant, PairRequest
+from coterie.ports.store import Tx
 from coterie.storage.sqlite.feed import MemoryFeed
 from coterie.storage.sqlite.store import SqliteStore
 from coterie.testing.clock import FakeClock
@@ -40,7 +43,7 @@ MODELS: Final = (
     Binding("local/one", "openai-chat", None, "one", aliases=("same",), default=True),
     Binding("local/two", "openai-chat", None, "two", aliases=("same",)),
 )
-BOUND_S: Final = 5
+BOUND_S: Final = 20
 """No wait of a test is longer."""
 
 
@@ -127,6 +130,44 @@ async def compose(path: Path, slots: IdleSlots) -> tuple[Host, SqliteStore]:
         version="0.0.0-test",
     )
     return Host(parts, Operations(parts), slots, feed), store
+
+
+async def furnish(host: Host) -> dict[str, str]:
+    """Something of each kind that a parameter can name, by short names.
+
+    `$a`, `$b` and `$c` are sessions; `$m` is a message from a to b that runs in turn `$t`, with `$i` and `$j` behind;
+    `$d` is a task from a to c that has completed; `$r` asks whether a may write to b, and `$g` lets it write to c.
+    """
+    a, b, c = [await host.new_session(title) for title in "abc"]
+    sent = await host.ask("collaboration.send", sessionId=b, content="Do.", kind="task", asSessionId=a)
+    done = await host.ask("collaboration.send", sessionId=c, content="Did.", kind="task", asSessionId=a)
+    one, other = [await host.ask("session.prompt", sessionId=b, text=text) for text in ("First.", "Second.")]
+    settle = SettleTurn(TurnId(done["turnId"]), (Reply("Good."),), slot=False)
+    await host.parts.store.run(settle_turn, settle)
+    asked = await host.ask("collaboration.send", sessionId=b, content="May I?", asSessionId=a)
+    request, grant = RequestId("req_one"), GrantId("grt_one")
+
+    def permit(tx: Tx, command: None, now: int, new_id: NewId) -> None:
+        del command, new_id
+        (waiting,) = [one for one in tx.inputs.page(SessionId(b), 9) if one.message_id == asked["messageId"]]
+        tx.marks.mark(waiting.id, Waiting.ACROSS_PROJECTS)
+        tx.changed(SessionId(b), "permission", request)
+        tx.pairs.ask(PairRequest(request, SessionId(a), SessionId(b), now))
+        tx.pairs.add_grant(PairGrant(grant, SessionId(a), SessionId(c), now, now + 3_600_000))
+
+    await host.parts.store.run(permit, None)
+    return {
+        "$a": a,
+        "$b": b,
+        "$c": c,
+        "$m": sent["messageId"],
+        "$t": sent["turnId"],
+        "$i": one["inputId"],
+        "$j": other["inputId"],
+        "$d": done["messageId"],
+        "$r": request,
+        "$g": grant,
+    }
 
 
 def in_process(app: ASGIApp) -> httpx2.AsyncClient:

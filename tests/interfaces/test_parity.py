@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from tests.interfaces.conftest import HOST, TOKEN, Door, compose, in_process
+from tests.interfaces.conftest import HOST, TOKEN, Door, compose, furnish, in_process
 
 from coterie.interfaces.http import build_app
 from coterie.interfaces.http.openapi import properties
@@ -24,6 +24,26 @@ GOOD: Final[dict[str, dict[str, Any]]] = {
     "session.turn": {"turnId": "$t"},
     "session.prompt": {"sessionId": "$a", "text": "Good day.", "idempotencyKey": "k"},
     "session.release": {"sessionId": "$a"},
+    "session.steer": {"sessionId": "$b", "text": "Mind the gap.", "idempotencyKey": "k"},
+    "session.interrupt": {"sessionId": "$b", "cascade": False},
+    "session.rename": {"sessionId": "$a", "title": "new name"},
+    "session.configure": {"sessionId": "$a", "permissionMode": "auto", "inbound": "hold", "currentTurnDelivery": True},
+    "session.archive": {"sessionId": "$a"},
+    "session.delete": {"sessionId": "$b"},
+    "session.fork": {"sessionId": "$b", "title": "fork", "upTo": 1},
+    "session.retry": {"messageId": "$d"},
+    "queue.list": {"sessionId": "$b"},
+    "queue.remove": {"sessionId": "$b", "inputId": "$i"},
+    "queue.promote": {"sessionId": "$b", "inputId": "$j"},
+    "queue.move": {"sessionId": "$b", "inputId": "$j", "direction": "up"},
+    "collaboration.message": {"messageId": "$d"},
+    "collaboration.accept": {"messageId": "$d", "note": "Good.", "asSessionId": "$a"},
+    "permissions.pending": {},
+    "permissions.resolve": {"requestId": "$r", "decision": "grant", "seconds": 60},
+    "permissions.grants": {},
+    "permissions.revoke": {"grantId": "$g"},
+    "models.list": {},
+    "models.resolve": {"name": "one", "delegated": True},
     "collaboration.send": {"sessionId": "$b", "content": "More.", "kind": "task", "asSessionId": "$a"},
     "collaboration.spawn": {"content": "Work.", "title": "worker", "asSessionId": "$a"},
     "collaboration.result": {"sessionId": "$b", "messageId": "$m"},
@@ -34,7 +54,7 @@ GOOD: Final[dict[str, dict[str, Any]]] = {
     "collaboration.chain": {"messageId": "$m"},
     "ledger.verify": {},
 }
-"""Parameters that succeed; `$a` and `$b` are sessions, `$m` is a message from a to b that runs in turn `$t`."""
+"""Parameters that succeed, with the short names of `furnish`."""
 
 # What a refusal of the rules looks like; wrong parameters are tried one by one below.
 REFUSED: Final[tuple[tuple[str, dict[str, Any], str], ...]] = (
@@ -58,6 +78,24 @@ REFUSED: Final[tuple[tuple[str, dict[str, Any], str], ...]] = (
     ("collaboration.wait", {"messageIds": ["msg_nothing"]}, "NOT_FOUND"),
     ("collaboration.cancel", {"sessionId": "$b", "messageId": ""}, "NOT_FOUND"),
     ("session.release", {"sessionId": ""}, "NOT_FOUND"),
+    ("session.steer", {"sessionId": "ses_nothing", "text": "x"}, "NOT_FOUND"),
+    ("session.interrupt", {"sessionId": "$m"}, "NOT_FOUND"),
+    ("session.rename", {"sessionId": "$a", "title": " "}, "INVALID_ARGUMENT"),
+    ("session.configure", {"sessionId": "$a", "model": "none such"}, "MODEL_NOT_FOUND"),
+    ("session.archive", {"sessionId": "$b"}, "CONFLICT"),
+    ("session.delete", {"sessionId": "$i"}, "NOT_FOUND"),
+    ("session.fork", {"sessionId": "$t"}, "NOT_FOUND"),
+    ("session.retry", {"messageId": "$m"}, "CONFLICT"),
+    ("queue.list", {"sessionId": "$i"}, "NOT_FOUND"),
+    ("queue.remove", {"sessionId": "$a", "inputId": "$i"}, "NOT_FOUND"),
+    ("queue.promote", {"sessionId": "$b", "inputId": "$b"}, "NOT_FOUND"),
+    ("collaboration.message", {"messageId": "$t"}, "NOT_FOUND"),
+    ("collaboration.accept", {"messageId": "$m", "asSessionId": "$a"}, "WORKER_NOT_READY"),
+    ("collaboration.accept", {"messageId": "$d", "asSessionId": "$c"}, "PERMISSION_DENIED"),
+    ("permissions.resolve", {"requestId": "req_nothing", "decision": "deny"}, "NOT_FOUND"),
+    ("permissions.revoke", {"grantId": "$r"}, "NOT_FOUND"),
+    ("models.resolve", {"name": "same"}, "MODEL_AMBIGUOUS"),
+    ("models.resolve", {"name": "two", "delegated": True}, "PERMISSION_DENIED"),
     ("collaboration.chain", {}, "INVALID_ARGUMENT"),
     ("collaboration.chain", {"chainId": "chn_nothing"}, "NOT_FOUND"),
 )
@@ -66,15 +104,13 @@ BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}
 
 @asynccontextmanager
 async def _prepared(path: Path) -> AsyncGenerator[tuple[Door, dict[str, str]]]:
-    """A host with two sessions and a message between them; every one has the same ids."""
+    """A furnished host; every one has the same ids."""
     async with AsyncExitStack() as stack:
-        host, store = await compose(path, IdleSlots(free=2))
+        host, store = await compose(path, IdleSlots(free=9))
         stack.push_async_callback(store.close)
         app = build_app(host.operations, token=TOKEN, hosts=lambda: frozenset({HOST}), stopping=host.stopping)
         door = Door(await stack.enter_async_context(in_process(app)))
-        first, second = await host.new_session("a"), await host.new_session("b")
-        sent = await host.ask("collaboration.send", sessionId=second, content="Do.", kind="task", asSessionId=first)
-        yield door, {"$a": first, "$b": second, "$m": sent["messageId"], "$t": sent["turnId"]}
+        yield door, await furnish(host)
 
 
 def _filled(value: Any, names: dict[str, str]) -> Any:

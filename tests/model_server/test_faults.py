@@ -20,7 +20,7 @@ Start = Callable[[str], Awaitable[ModelServer]]
 
 
 FAULTS = Path(__file__).parents[2] / "docs/examples/model_server/faults.yaml"
-BOUND_S = 5
+BOUND_S = 20
 
 
 def user(text: str) -> list[ChatCompletionMessageParam]:

@@ -11,7 +11,7 @@ from coterie.model_server import ModelServer
 Start = Callable[[str], Awaitable[ModelServer]]
 
 
-BOUND_S = 5
+BOUND_S = 20
 ASK = b'{"model":"m","messages":[{"role":"user","content":"x"}]}'
 HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n"
 

@@ -10,7 +10,7 @@ from coterie.core.session.session import Session
 from coterie.core.turn.items import Item, Origin, PersonText, SessionText
 from coterie.core.turn.states import TurnState
 from coterie.core.turn.turn import Turn
-from coterie.ports.store import Input
+from coterie.ports.rows import Input
 
 
 def bind(step: Step, session: Session, waiting: Input, message: Message | None) -> Turn | None:
@@ -50,7 +50,7 @@ def bind_fresh(
 ) -> Turn | None:
     """Bind an input that was never in the queue, if the session is free for it; else write it into the queue."""
     turn = None
-    if may_bind(places, held=session.held is not None, slot=slot):
+    if waiting.waiting is None and may_bind(places, held=session.held is not None, slot=slot):
         turn = bind(step, session, waiting, message)
     if turn is None:
         step.tx.inputs.add(waiting)
@@ -62,6 +62,11 @@ def _first_item(step: Step, waiting: Input, message: Message | None) -> Item:
     if message is None:
         assert waiting.text is not None
         return PersonText(waiting.text)
+    return item_of(step, message)
+
+
+def item_of(step: Step, message: Message) -> SessionText:
+    """What *message* says, with the origin that the ledger knows and a fresh nonce for its frame."""
     origin = Origin(
         message.id,
         message.source_session_id,

@@ -8,12 +8,13 @@ from coterie.app.complete import complete, complete_into
 from coterie.app.idempotency import Key, once
 from coterie.app.sender import Sender, live_turn
 from coterie.app.step import Step
-from coterie.core.errors import PermissionDeniedError
+from coterie.core.errors import ConflictError, PermissionDeniedError
 from coterie.core.ids import MessageId, NewId, SessionId, TurnId
-from coterie.core.ledger.message import Kind, Message
+from coterie.core.ledger.message import Joined, Kind, Message
 from coterie.core.ledger.states import InputRemoved, MessageCancelled, MessageState
 from coterie.core.turn.turn import Turn
-from coterie.ports.store import AuditRow, Tx
+from coterie.ports.rows import AuditRow
+from coterie.ports.store import Tx
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +49,11 @@ def cancel(tx: Tx, command: Cancel, now: int, new_id: NewId) -> Cancelled:
     Raises:
         NotFoundError: The session or the message is not there.
         PermissionDeniedError: The message was sent by another session than the one that asks.
+        ConflictError: The named message has joined a turn that runs something else.
     """
     before = once(tx, command.key, "")
     if before is not None:
-        message_ids, turn_ids = json.loads(before)
-        return Cancelled(message_ids, turn_ids, replayed=True)
+        return _told(before)
     if command.by is not None and command.turn_id is not None:
         live_turn(tx, Sender(command.by, command.turn_id))
     find.session(tx, command.session_id)
@@ -65,9 +66,50 @@ def cancel(tx: Tx, command: Cancel, now: int, new_id: NewId) -> Cancelled:
         turn = tx.turns.running(command.session_id)
         if turn is not None and turn.id not in stopped.turn_ids:
             _fence(step, turn, stopped, cascade=command.cascade)
-    if command.key is not None:
-        tx.journal.set_ref(command.key.scope, command.key.key, json.dumps([stopped.message_ids, stopped.turn_ids]))
+    _remember(tx, command.key, stopped)
     return stopped
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupt:
+    """Stop what one session runs."""
+
+    session_id: SessionId
+    cascade: bool
+    key: Key | None = None
+
+
+def interrupt(tx: Tx, command: Interrupt, now: int, new_id: NewId) -> Cancelled:
+    """A person stops the running turn of a session; its queue goes on, and so do its history and itself.
+
+    Raises:
+        NotFoundError: The session is not there.
+    """
+    before = once(tx, command.key, "")
+    if before is not None:
+        return _told(before)
+    find.session(tx, command.session_id)
+    stopped, step = Cancelled(), Step(tx, now, new_id)
+    tx.journal.audit(AuditRow("person", "interrupt", command.session_id, ""), now)
+    turn = tx.turns.running(command.session_id)
+    if turn is not None:
+        message = tx.messages.get(turn.message_id) if turn.message_id else None
+        if message is not None:
+            _stop(step, message, None, stopped, cascade=command.cascade)
+        if turn.id not in stopped.turn_ids:
+            _fence(step, turn, stopped, cascade=command.cascade)
+    _remember(tx, command.key, stopped)
+    return stopped
+
+
+def _told(ref: str) -> Cancelled:
+    message_ids, turn_ids = json.loads(ref)
+    return Cancelled(message_ids, turn_ids, replayed=True)
+
+
+def _remember(tx: Tx, key: Key | None, stopped: Cancelled) -> None:
+    if key is not None:
+        tx.journal.set_ref(key.scope, key.key, json.dumps([stopped.message_ids, stopped.turn_ids]))
 
 
 def _named(tx: Tx, command: Cancel) -> tuple[Message, ...]:
@@ -77,6 +119,9 @@ def _named(tx: Tx, command: Cancel) -> tuple[Message, ...]:
     message = find.message(tx, command.message_id, None)
     if message.target_session_id != command.session_id or not _may_stop(command.by, message):
         raise PermissionDeniedError(f"Message {message.id} is not one that you sent to {command.session_id}.")
+    if message.state is MessageState.RUNNING and message.joined is not Joined.CLAIMED:
+        # It has joined a turn that runs something else, which must not end for it.
+        raise ConflictError(f"Message {message.id}", "waiting or a turn of its own", "part of a running turn")
     return (message,)
 
 
@@ -92,10 +137,11 @@ def _stop(step: Step, message: Message, parent: Turn | None, stopped: Cancelled,
             return
         settled = tx.messages.move(message.id, InputRemoved, step.now)
         assert settled is not None, "a message with an input is queued (I3)"
+        tx.pairs.close(settled.source_session_id, settled.target_session_id)
         _tell(step, settled, parent, stopped)
     elif message.state is MessageState.RUNNING and message.turn_id is not None:
         turn = tx.turns.get(message.turn_id)
-        # An absorbed message has joined a turn that runs something else, which goes on.
+        # An accepted or absorbed message has joined a turn that runs something else, which goes on.
         if turn is None or turn.message_id != message.id:
             return
         settled = tx.messages.move(message.id, MessageCancelled, step.now)

@@ -1,13 +1,21 @@
 """Starts the next waiting input in a free slot."""
 
+from typing import Final
+
 from coterie.app.bind import bind
+from coterie.app.expire import expire, is_over
 from coterie.app.step import Step
 from coterie.core.admission import head
 from coterie.core.ids import NewId, SessionId
-from coterie.core.ledger.message import Joined
+from coterie.core.ledger.message import Joined, Message
 from coterie.core.ledger.states import MessageBound
+from coterie.core.session.session import Session
 from coterie.core.turn.turn import Turn
+from coterie.ports.rows import Input
 from coterie.ports.store import Tx
+
+EXPIRED_MAX: Final = 8
+"""Messages whose time is over that one claim ends on its way."""
 
 
 def claim_session(step: Step, session_id: SessionId) -> Turn | None:
@@ -16,11 +24,20 @@ def claim_session(step: Step, session_id: SessionId) -> Turn | None:
     session = tx.sessions.lock([session_id]).get(session_id)
     if session is None or session.held is not None:
         return None
-    prompt, first_message = tx.inputs.heads(session_id)
-    waiting = head(prompt, first_message, session.streak)
-    if waiting is None:
-        return None
-    message = tx.messages.get(waiting.message_id) if waiting.message_id else None
+    # What is left after these is found by the wake-up that their end has caused.
+    for _ in range(EXPIRED_MAX):
+        waiting = head(tx.inputs.heads(session_id), session.streak)
+        if waiting is None:
+            return None
+        message = tx.messages.get(waiting.message_id) if waiting.message_id else None
+        if message is None or not is_over(message, step.now):
+            return _start(step, session, waiting, message)
+        expire(step, message)
+    return None
+
+
+def _start(step: Step, session: Session, waiting: Input, message: Message | None) -> Turn | None:
+    tx = step.tx
     turn = bind(step, session, waiting, message)
     if turn is None:
         return None
@@ -29,18 +46,18 @@ def claim_session(step: Step, session_id: SessionId) -> Turn | None:
         moved = tx.messages.move(message.id, MessageBound, step.now, into=(turn.id, Joined.CLAIMED))
         assert moved is not None, "a message with an input is queued (I3)"
         tx.changed(message.source_session_id, "message", message.id)
-        tx.changed(session_id, "message", message.id)
+        tx.changed(session.id, "message", message.id)
     return turn
 
 
 def claim_turn(tx: Tx, command: None, now: int, new_id: NewId) -> Turn | None:
     """Start the input that has waited longest for a slot; None if nothing waits for one."""
     del command
-    session_id = tx.sessions.ready(None)
+    session_id = tx.directory.ready(None)
     return claim_session(Step(tx, now, new_id), session_id) if session_id else None
 
 
 def anything_ready(tx: Tx, command: None) -> bool:
     """Whether an input waits for nothing but a slot."""
     del command
-    return tx.sessions.ready(None) is not None
+    return tx.directory.ready(None) is not None

@@ -1,9 +1,10 @@
 """Tells the sender of a message what became of it: exactly one completion, in the settling transaction (I7, I8)."""
 
-from coterie.app.deliver import deliver
+from coterie.app.deliver import Arrival, deliver, offered_to
 from coterie.app.step import Step
-from coterie.core.chain import hops_of_completion
+from coterie.core.chain import Chain, hops_of_completion, is_spent
 from coterie.core.ids import MessageId
+from coterie.core.inbound import Waiting
 from coterie.core.ledger.message import Joined, Kind, Message, completion_content
 from coterie.core.ledger.states import MessageState
 from coterie.core.turn.turn import Turn
@@ -31,14 +32,30 @@ def completion_for(step: Step, message: Message) -> Message:
     )
 
 
-def complete(step: Step, message: Message, *, slot: bool) -> Turn | None:
-    """Write the completion that *message* asked for, if it did; return the turn that it started, if it did."""
-    target = step.tx.sessions.get(message.source_session_id) if message.notify else None
+def complete(step: Step, message: Message, *, slot: bool, chain: Chain | None = None) -> Turn | None:
+    """Write the completion that *message* asked for, if it did; return the turn that it started, if it did.
+
+    Args:
+        step: The transaction.
+        message: It has settled.
+        slot: A slot is free for the turn that the completion may start.
+        chain: The message's chain, if it was read before.
+    """
+    tx = step.tx
+    target = tx.sessions.get(message.source_session_id) if message.notify else None
     if target is None:
         return None
-    completion = completion_for(step, message)
-    places = step.tx.inputs.places(target.id)
-    return deliver(step, target, completion, places=places, slot=slot)
+    if chain is None or chain.id != message.chain_id:
+        chain = tx.chains.get(message.chain_id)
+    spent = chain is not None and is_spent(chain, tx.host.spending)
+    places = tx.inputs.places(target.id)
+    arrival = Arrival(
+        places,
+        slot,
+        waiting=Waiting.BUDGET if spent else None,
+        turn_id=None if spent else offered_to(step, target, places),
+    )
+    return deliver(step, target, completion_for(step, message), arrival)
 
 
 def complete_into(step: Step, message: Message, turn: Turn) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from coterie.app import find
+from coterie.core.chain import Chain
 from coterie.core.errors import NotFoundError
 from coterie.core.ids import ChainId, MessageId, SessionId, TurnId
 from coterie.core.ledger.message import Message
@@ -10,11 +11,16 @@ from coterie.core.ledger.states import SETTLED
 from coterie.core.session.session import Session, status_of
 from coterie.core.turn.items import Item
 from coterie.core.turn.turn import Turn
-from coterie.ports.store import Change, NumberedItem, Tx, Violation
+from coterie.ports.rows import Acceptance, Change, Input, NumberedItem, PairGrant, PairRequest, Reference, Violation
+from coterie.ports.store import Tx
 
 CREATED_MAX = 8
 EXCHANGES_MAX = 4
 PAGE_MAX = 512
+QUEUE_MAX = 100
+"""Inputs that a list of a queue shows."""
+PENDING_MAX = 100
+"""Questions, and grants, that a list shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +44,34 @@ class WhichResult:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The bounded summary of one session."""
+    """The bounded summary of one session (ADR 0239, the projection)."""
 
     session: Session
     status: str
     """`idle`, `queued`, or the state of the newest turn or message."""
     current: Message | None
+    """What it runs or has queued, or what its newest turn ran."""
+    delivered: Message | None
+    """The task or message to it that settled last."""
     turn: Turn | None
     exchanges: tuple[Message, ...]
-    created: tuple[tuple[SessionId, str], ...]
-    creator: Session | None
+    created: tuple[Reference, ...]
+    creator: Reference | None
+    references: dict[SessionId, Reference]
+    """The sessions that are mentioned."""
     waiting: int
     """Inputs in the queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """What waits for a session, in the order of its parts."""
+
+    session: Session
+    running: Turn | None
+    waiting: int
+    inputs: tuple[tuple[Input, Message | None], ...]
+    """The first of them, each with its message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +84,33 @@ class Whole:
 
 
 def result(tx: Tx, which: WhichResult) -> tuple[bool, Message | None]:
-    """Whether the message has settled, and the message; None when the session never got one."""
+    """Whether the message has settled, and the message; None when there never was one.
+
+    Raises:
+        NotFoundError: Session, message or turn is not there, or the reader has no part in it.
+    """
     find.session(tx, which.session_id)
     if which.message_id is not None:
         named = find.message(tx, which.message_id, which.reader)
         if named.target_session_id != which.session_id:
             raise NotFoundError("message", which.message_id)
         return named.state in SETTLED, named
-    if which.turn_id is None and which.reader not in (None, which.session_id):
-        found = tx.messages.sent_last(which.reader, which.session_id)
+    if which.turn_id is not None:
+        found = _of_turn(tx, which, which.turn_id)
+    elif which.reader in (None, which.session_id):
+        found = tx.exchanges.inbound(which.session_id, None)
     else:
-        found = tx.messages.inbound(which.session_id, which.turn_id)
-    if found is not None and which.reader not in (None, found.source_session_id, found.target_session_id):
-        found = None
+        found = tx.exchanges.sent_last(which.reader, which.session_id)
     return (found is not None and found.state in SETTLED), found
+
+
+def _of_turn(tx: Tx, which: WhichResult, turn_id: TurnId) -> Message | None:
+    turn = tx.turns.get(turn_id)
+    found = tx.exchanges.inbound(which.session_id, turn_id)
+    foreign = found is None or which.reader not in (found.source_session_id, found.target_session_id)
+    if turn is None or turn.session_id != which.session_id or (which.reader is not None and foreign):
+        raise NotFoundError("turn", turn_id)
+    return found
 
 
 def messages(tx: Tx, which: tuple[tuple[MessageId, ...], SessionId | None]) -> tuple[Message, ...]:
@@ -88,25 +123,66 @@ def status(tx: Tx, session_id: SessionId) -> Status:
     """The summary of a session; its status says what runs or waits, else how the newest work ended."""
     session = find.session(tx, session_id)
     places = tx.inputs.places(session_id)
-    turn, current = tx.turns.newest(session_id), tx.messages.current(session_id)
+    turn, open_ = tx.turns.newest(session_id), tx.exchanges.current(session_id)
+    delivered, exchanges = tx.exchanges.delivered(session_id), tx.exchanges.recent(session_id, EXCHANGES_MAX)
+    current = open_
+    if current is None and delivered is not None and turn is not None and delivered.turn_id == turn.id:
+        current = delivered
     newest = turn.state.value if turn else None
-    state = status_of(running=places.running, waiting=places.waiting > 0, newest=newest)
+    mentioned = [*exchanges, *([current] if current else []), *([delivered] if delivered else [])]
+    ids = {id_ for message in mentioned for id_ in (message.source_session_id, message.target_session_id)}
+    references = tx.directory.references([*ids, *([session.created_by] if session.created_by else [])])
     return Status(
         session,
-        state,
+        status_of(running=places.running, waiting=places.waiting > 0, newest=newest),
         current,
+        delivered,
         turn,
-        tx.messages.recent(session_id, EXCHANGES_MAX),
-        tx.sessions.created_by(session_id, CREATED_MAX),
-        tx.sessions.get(session.created_by) if session.created_by else None,
+        exchanges,
+        tx.directory.created_by(session_id, CREATED_MAX),
+        references.get(session.created_by) if session.created_by else None,
+        references,
         waiting=places.waiting,
     )
+
+
+def queue(tx: Tx, session_id: SessionId) -> Queue:
+    """What waits for a session."""
+    session = find.session(tx, session_id)
+    inputs = tx.inputs.page(session_id, QUEUE_MAX)
+    named = tuple((one, tx.messages.get(one.message_id) if one.message_id else None) for one in inputs)
+    return Queue(session, tx.turns.running(session_id), tx.inputs.places(session_id).waiting, named)
+
+
+def message(tx: Tx, which: tuple[MessageId, SessionId | None]) -> tuple[Message, Acceptance | None]:
+    """One message, as far as the reader may know it, and the note about its result."""
+    found = find.message(tx, *which)
+    return found, tx.exchanges.acceptance(found.id)
+
+
+def pending(tx: Tx, command: None) -> tuple[tuple[PairRequest, Reference, Reference, int], ...]:
+    """Questions that wait for a person: who wants to write to whom, and how many messages wait for that."""
+    del command
+    asked = tx.pairs.pending(PENDING_MAX)
+    named = tx.directory.references([id_ for one in asked for id_ in (one.source_session_id, one.target_session_id)])
+    return tuple((one, named[one.source_session_id], named[one.target_session_id], _waiting(tx, one)) for one in asked)
+
+
+def _waiting(tx: Tx, asked: PairRequest) -> int:
+    return len(tx.pairs.waiting(asked.source_session_id, asked.target_session_id))
+
+
+def grants(tx: Tx, now: int) -> tuple[tuple[PairGrant, Reference, Reference], ...]:
+    """The grants that hold at *now*, epoch milliseconds."""
+    found = tx.pairs.grants(now, PENDING_MAX)
+    named = tx.directory.references([id_ for one in found for id_ in (one.source_session_id, one.target_session_id)])
+    return tuple((one, named[one.source_session_id], named[one.target_session_id]) for one in found)
 
 
 def sessions(tx: Tx, page: tuple[tuple[int, int] | None, int]) -> tuple[tuple[Session, int, str], ...]:
     """Sessions, most recently updated first, each with its number and its status."""
     before, limit = page
-    return tx.sessions.page(before, limit)
+    return tx.directory.page(before, limit)
 
 
 def session(tx: Tx, session_id: SessionId) -> Session:
@@ -123,8 +199,8 @@ def items(tx: Tx, page: Page) -> tuple[NumberedItem, ...]:
 
 def chain(
     tx: Tx, which: tuple[ChainId | None, MessageId | None, SessionId | None, int]
-) -> tuple[ChainId, tuple[tuple[int, Message], ...], int]:
-    """A page of a chain's messages with their numbers, and how many messages it has used.
+) -> tuple[Chain, tuple[tuple[int, Message], ...]]:
+    """A chain and a page of its messages with their numbers.
 
     Raises:
         NotFoundError: Neither names anything that the reader may know.
@@ -135,29 +211,31 @@ def chain(
     used = tx.chains.get(chain_id) if chain_id is not None else None
     if used is None:
         raise NotFoundError("chain", chain_id or "")
-    found = tx.messages.of_chain(used.id, after, PAGE_MAX)
+    found = tx.exchanges.of_chain(used.id, after, PAGE_MAX)
     if reader is not None:
         found = tuple((n, m) for n, m in found if reader in {m.source_session_id, m.target_session_id})
-    return used.id, found, used.messages
+    return used, found
 
 
 def whole_turn(tx: Tx, turn_id: TurnId) -> Whole | None:
-    """A turn, its session and the whole transcript."""
+    """A turn, its session and the whole transcript; None if there is none, or its session is deleted."""
     turn = tx.turns.get(turn_id)
-    if turn is None:
+    session = tx.sessions.get(turn.session_id) if turn else None
+    if turn is None or session is None:
         return None
     found: list[Item] = []
     after = 0
     while page := tx.items.page(turn.session_id, after, PAGE_MAX):
         found += [numbered.item for numbered in page]
         after = page[-1].number
-    return Whole(turn, find.session(tx, turn.session_id), tuple(found))
+    return Whole(turn, session, tuple(found))
 
 
 def turn_now(tx: Tx, turn_id: TurnId) -> tuple[Turn, Session] | None:
-    """A turn and its session as they are now: what a worker re-reads before each effect."""
+    """A turn and its session as they are now: what a worker re-reads before each effect; None once it is deleted."""
     turn = tx.turns.get(turn_id)
-    return (turn, find.session(tx, turn.session_id)) if turn else None
+    session = tx.sessions.get(turn.session_id) if turn else None
+    return (turn, session) if turn and session else None
 
 
 def running_here(tx: Tx, command: None) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from coterie.core.errors import InvalidArgumentError, NotFoundError, RefusedErro
 from coterie.core.ids import MessageId, SessionId
 from coterie.core.ledger.message import Message
 from coterie.core.refusal import Refusal
-from coterie.core.session.session import Session
+from coterie.core.session.session import Held, Session
 from coterie.core.text import flaw_of, is_blank
 from coterie.ports.store import Tx
 
@@ -20,6 +20,30 @@ def session(tx: Tx, session_id: SessionId) -> Session:
     return found
 
 
+def locked(tx: Tx, session_id: SessionId) -> Session:
+    """The session, locked for what follows, or `NotFoundError`."""
+    found = tx.sessions.lock([session_id]).get(session_id)
+    if found is None:
+        raise no_session(session_id)
+    return found
+
+
+def open_target(sessions: dict[SessionId, Session], session_id: SessionId) -> Session:
+    """The session that something is sent to, if it is there and takes anything.
+
+    Raises:
+        NotFoundError: It is not there.
+        RefusedError: It is archived (`CONFLICT`).
+    """
+    found = sessions.get(session_id)
+    if found is None:
+        raise no_session(session_id)
+    if found.held is Held.ARCHIVED:
+        text = f"Session {session_id} is archived and takes no new messages; a person can release it."
+        raise RefusedError(Refusal(Code.CONFLICT, text))
+    return found
+
+
 def no_session(session_id: SessionId) -> NotFoundError:
     """The fault of an id that names nothing; what is near is sought later, in a read, for it takes its time."""
     return NotFoundError("session", session_id)
@@ -27,7 +51,7 @@ def no_session(session_id: SessionId) -> NotFoundError:
 
 def near_sessions(tx: Tx, text: str) -> tuple[str, ...]:
     """Up to three ids and titles of sessions that look like *text*."""
-    return tx.sessions.near(text, NEAR_MAX)
+    return tx.directory.near(text, NEAR_MAX)
 
 
 def message(tx: Tx, message_id: MessageId, reader: SessionId | None) -> Message:

@@ -23,6 +23,8 @@ class OpenSession:
     model: str | None
     permission_mode: StoredMode
     created_by: SessionId | None = None
+    plugin: str | None = None
+    """The plugin through which it was spawned."""
     key: Key | None = None
 
 
@@ -37,14 +39,11 @@ def open_session(tx: Tx, command: OpenSession, now: int, new_id: NewId) -> tuple
 
 def new_session(step: Step, command: OpenSession, session_id: SessionId) -> Session:
     """Write a session; its title is cut to 80 characters."""
-    for name, text in (("title", command.title), ("projectPath", command.project_path)):
-        flaw = flaw_of(text or "")
-        if flaw is not None:
-            raise InvalidArgumentError(f"{name} has {flaw}, which cannot be stored; leave it out.")
-    title = " ".join((command.title or "").split())
+    if (flaw := flaw_of(command.project_path or "")) is not None:
+        raise InvalidArgumentError(f"projectPath has {flaw}, which cannot be stored; leave it out.")
     session = Session(
         session_id,
-        "Untitled" if is_blank(title) else cut(title, TITLE_CHARS_MAX)[0],
+        fit_title(command.title),
         command.project_path,
         command.model,
         permission_mode=command.permission_mode,
@@ -56,6 +55,18 @@ def new_session(step: Step, command: OpenSession, session_id: SessionId) -> Sess
         updated_at=step.now,
         created_by=command.created_by,
     )
-    step.tx.sessions.add(session)
+    step.tx.sessions.add(session, command.plugin)
     step.tx.changed(session.id, "session", session.id)
     return session
+
+
+def fit_title(text: str | None) -> str:
+    """Return *text* as a title: one line, cut to 80 characters, never blank.
+
+    Raises:
+        InvalidArgumentError: It has a character that cannot be stored.
+    """
+    if (flaw := flaw_of(text or "")) is not None:
+        raise InvalidArgumentError(f"title has {flaw}, which cannot be stored; leave it out.")
+    title = " ".join((text or "").split())
+    return "Untitled" if is_blank(title) else cut(title, TITLE_CHARS_MAX)[0]

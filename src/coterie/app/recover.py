@@ -1,23 +1,12 @@
-"""What a start does before anything may run, and what a person's release does after it (I9)."""
+"""What a start does before anything may run (I9)."""
 
-from dataclasses import dataclass
-
-from coterie.app import find
-from coterie.app.idempotency import Key, once
+from coterie.app import expire as expiring
 from coterie.app.settle_turn import interrupt_turn
 from coterie.app.step import Step
 from coterie.core.ids import HostId, NewId, SessionId
 from coterie.core.session.session import Held
 from coterie.core.turn.turn import Turn
-from coterie.ports.store import AuditRow, Tx
-
-
-@dataclass(frozen=True, slots=True)
-class Release:
-    """Free the queue of one session, or of all."""
-
-    session_id: SessionId | None
-    key: Key | None
+from coterie.ports.store import Tx
 
 
 def begin_epoch(tx: Tx, command: HostId, now: int, new_id: NewId) -> tuple[HostId, int]:
@@ -27,8 +16,10 @@ def begin_epoch(tx: Tx, command: HostId, now: int, new_id: NewId) -> tuple[HostI
 
 
 def hold_queues(tx: Tx, command: None, now: int, new_id: NewId) -> int:
-    """Hold every session with a non-empty queue; returns how many."""
+    """Hold every session with a non-empty queue, unless the host is set to go on with it; returns how many."""
     del command, new_id
+    if tx.host.resume:
+        return 0
     return tx.sessions.hold_waiting(Held.RESTART, now)
 
 
@@ -43,36 +34,24 @@ def interrupt(tx: Tx, command: Turn, now: int, new_id: NewId) -> bool:
     return interrupt_turn(Step(tx, now, new_id), command).state is not None
 
 
+def expire(tx: Tx, command: None, now: int, new_id: NewId) -> int:
+    """Settle queued messages whose time is over; their completions wait in held queues. Returns how many."""
+    del command
+    due, step = tx.messages.due(now, expiring.BATCH), Step(tx, now, new_id)
+    for message in due:
+        if message.notify and not tx.host.resume:
+            tx.sessions.hold(message.source_session_id, Held.RESTART)
+        expiring.expire(step, message)
+    return len(due)
+
+
 def held_sessions(tx: Tx, command: None) -> tuple[SessionId, ...]:
     """The sessions whose queue a person must release."""
     del command
-    return tx.sessions.held()
+    return tx.directory.held()
 
 
 def turns_running_here(tx: Tx, command: None) -> tuple[Turn, ...]:
     """The turns of this epoch: the audit gives those without a worker to one."""
     del command
     return tx.turns.running_here(tx.host)
-
-
-def release(tx: Tx, command: Release, now: int, new_id: NewId) -> tuple[int, bool]:
-    """Let held queues move again; returns how many sessions were freed, and whether that was told before.
-
-    Raises:
-        NotFoundError: The named session is not there.
-    """
-    del new_id
-    before = once(tx, command.key, "0")
-    if before is not None:
-        return int(before), True
-    if command.session_id is None:
-        freed = tx.sessions.held()
-    else:
-        freed = (command.session_id,) if find.session(tx, command.session_id).held else ()
-    for session_id in freed:
-        tx.sessions.set_held(session_id, None)
-        tx.changed(session_id, "released", session_id)
-    tx.journal.audit(AuditRow("person", "release", command.session_id, str(len(freed))), now)
-    if command.key is not None:
-        tx.journal.set_ref(command.key.scope, command.key.key, str(len(freed)))
-    return len(freed), False

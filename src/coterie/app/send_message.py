@@ -1,24 +1,22 @@
-"""`collaboration.send` and `collaboration.spawn`."""
+"""`collaboration.send`."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from coterie.app import find
-from coterie.app.deliver import deliver
+from coterie.app.deliver import Arrival, deliver, offered_to
+from coterie.app.ground import Ground, afford, pass_gate, refuse, stand
 from coterie.app.idempotency import Key, once
-from coterie.app.open_session import OpenSession, new_session
-from coterie.app.sender import Sender, live_turn
+from coterie.app.receipt import Receipt, again, started
+from coterie.app.sender import Sender
 from coterie.app.step import Step
-from coterie.core import admission, chain
-from coterie.core.chain import Chain
-from coterie.core.errors import InvalidArgumentError, PermissionDeniedError, RefusedError
-from coterie.core.ids import ChainId, MessageId, NewId, SessionId, TurnId
-from coterie.core.ledger.message import Kind, Message, Via
+from coterie.core import admission
+from coterie.core.errors import InvalidArgumentError
+from coterie.core.ids import MessageId, NewId, SessionId, TurnId
+from coterie.core.inbound import Waiting
+from coterie.core.ledger.message import Deliver, Kind, Message, Via
 from coterie.core.ledger.states import MessageState
-from coterie.core.permission import least, resolve
-from coterie.core.refusal import Refusal
-from coterie.core.session.session import Session, title_from
-from coterie.core.turn.turn import Turn
-from coterie.ports.store import AuditRow, Tx
+from coterie.core.session.session import Session
+from coterie.ports.store import Tx
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,47 +31,19 @@ class SendMessage:
     key: Key | None
     slot: bool
     """A slot is reserved, so that an idle target may start at once."""
+    deliver: Deliver = Deliver.NEXT_TURN
+    expires_at: int | None = None
+    """Epoch milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
-class SpawnSession:
-    """A new session with its first task."""
+class Draft:
+    """What of a message was found out on the way."""
 
-    sender: Sender
+    message_id: MessageId
     content: str
-    title: str | None
-    model: str | None
-    notify: bool
-    key: Key | None
-    slot: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Receipt:
-    """What the sender is told."""
-
-    message: Message
-    replayed: bool = False
-    position: int | None = None
-    """Place among the session messages that wait; None if it runs."""
-    held: bool = False
-    """The target's queue does not move until a person releases it."""
-
-    @property
-    def turn_id(self) -> TurnId | None:
-        """The turn that runs the message."""
-        return self.message.turn_id
-
-
-@dataclass(frozen=True, slots=True)
-class _Ground:
-    """What a send stands on."""
-
-    session: Session
-    turn: Turn | None
-    chain: Chain
+    """Trimmed."""
     hops: int
-    ceiling: str
 
 
 def send_message(tx: Tx, command: SendMessage, now: int, new_id: NewId) -> Receipt:
@@ -87,127 +57,57 @@ def send_message(tx: Tx, command: SendMessage, now: int, new_id: NewId) -> Recei
     message_id = MessageId(new_id("msg"))
     first = once(tx, command.key, message_id)
     if first is not None:
-        return _again(tx, MessageId(first))
+        return again(tx, MessageId(first))
     if command.target == command.sender.session_id:
         raise InvalidArgumentError("A session cannot send to itself; sessionId must name another one.")
+    if command.expires_at is not None and command.expires_at <= now:
+        raise InvalidArgumentError("expiresAt is in the past; leave it out, or name a time to come.")
     sessions = tx.sessions.lock([command.sender.session_id, command.target])
-    target = sessions.get(command.target)
-    if target is None:
-        raise find.no_session(command.target)
-    ground = _ground(step, command.sender, sessions)
-    _check(chain.admit_message(ground.chain, limits.chain_messages_max))
+    target = find.open_target(sessions, command.target)
+    ground = stand(step, command.sender, sessions)
+    waiting = pass_gate(step, ground, target)
+    hops = afford(step, ground)
     places = tx.inputs.places(target.id)
-    _check(admission.admit_message(places, limits.inbox_max))
-    tx.chains.charge(ground.chain.id, messages=1)
-    message = _message(step, message_id, ground, target, content=content, command=command)
-    turn = deliver(step, target, message, places=places, slot=command.slot)
-    return _receipt(message, turn, position=places.messages + places.completions + 1, held=target.held is not None)
-
-
-def spawn_session(tx: Tx, command: SpawnSession, now: int, new_id: NewId) -> Receipt:
-    """Create a session that inherits project and permission mode, and send its first task: all or nothing.
-
-    Raises:
-        InvalidArgumentError, NotFoundError, PermissionDeniedError, RefusedError, IdempotencyConflictError
-    """
-    limits, step = tx.host.limits, Step(tx, now, new_id)
-    content = find.content(command.content, limits.content_chars_max, "content")
-    message_id = MessageId(new_id("msg"))
-    first = once(tx, command.key, message_id)
-    if first is not None:
-        return _again(tx, MessageId(first))
-    ground = _ground(step, command.sender, tx.sessions.lock([command.sender.session_id]))
-    if ground.session.created_by is not None:
-        raise PermissionDeniedError("A spawned session cannot spawn; send to a session that is there, or answer.")
-    if ground.turn is not None:
-        _check(admission.admit_worker(tx.sessions.workers_active(ground.session.id), limits.workers_active_max))
-    _check(chain.admit_session(ground.chain, limits.chain_sessions_max))
-    _check(chain.admit_message(ground.chain, limits.chain_messages_max))
-    tx.chains.charge(ground.chain.id, messages=1, sessions=1)
-    worker = new_session(
-        step,
-        OpenSession(
-            title=command.title or title_from(content),
-            project_path=ground.session.project_path,
-            model=command.model,
-            permission_mode=ground.session.permission_mode,
-            created_by=ground.session.id,
-        ),
-        SessionId(new_id("ses")),
+    refuse(admission.admit_message(places, limits.inbox_max))
+    if waiting is None and ground.is_spent(step):
+        waiting = Waiting.BUDGET
+    offered = None if waiting else _offered(step, command, target, places)
+    message = new_message(step, ground, target, command, draft=Draft(message_id, content, hops))
+    turn = deliver(step, target, message, Arrival(places, command.slot, waiting=waiting, turn_id=offered))
+    receipt = Receipt(
+        message,
+        position=places.messages + places.completions + 1,
+        held=target.held is not None,
+        waiting=waiting,
+        deliver=Deliver.CURRENT_TURN if offered else Deliver.NEXT_TURN,
     )
-    tx.changed(ground.session.id, "session", worker.id)
-    send = SendMessage(
-        command.sender, worker.id, content, Kind.TASK, notify=command.notify, key=command.key, slot=command.slot
-    )
-    message = _message(step, message_id, ground, worker, content=content, command=send)
-    places = admission.Places(0, 0, 0, running=False)
-    turn = deliver(step, worker, message, places=places, slot=command.slot)
-    return _receipt(message, turn, position=1, held=False)
+    return started(receipt, turn)
 
 
-def _check(refusal: Refusal | None) -> None:
-    if refusal is not None:
-        raise RefusedError(refusal)
+def _offered(step: Step, command: SendMessage, target: Session, places: admission.Places) -> TurnId | None:
+    if command.deliver is not Deliver.CURRENT_TURN or command.kind is not Kind.MESSAGE:
+        return None
+    return offered_to(step, target, places)
 
 
-def _again(tx: Tx, message_id: MessageId) -> Receipt:
-    message = tx.messages.get(message_id)
-    assert message is not None, "a key is kept with the message it made"
-    return Receipt(message, replayed=True)
-
-
-def _receipt(message: Message, turn: Turn | None, *, position: int, held: bool) -> Receipt:
-    if turn is None:
-        return Receipt(message, position=position, held=held)
-    return Receipt(replace(message, state=MessageState.RUNNING, turn_id=turn.id))
-
-
-def _ground(step: Step, sender: Sender, sessions: dict[SessionId, Session]) -> _Ground:
-    """Check that the sender may speak now, and read what it has left.
-
-    A person who speaks for a session starts a chain, as a prompt would.
-    """
-    tx = step.tx
-    source = sessions.get(sender.session_id)
-    if source is None:
-        raise find.no_session(sender.session_id)
-    mode = resolve(source.permission_mode, tx.host.permission_default)
-    hops_max = tx.host.limits.hops_max
-    if sender.turn_id is None:
-        used = Chain(ChainId(step.new_id("chn")), 0, 0, step.now)
-        tx.chains.add(used)
-        tx.journal.audit(AuditRow("person", "send", source.id, used.id), step.now)
-        hops = chain.hops_of_send(chain.hops_of_prompt(hops_max), hops_max)
-        turn, ceiling = None, mode
-    else:
-        turn = live_turn(tx, sender)
-        found = tx.chains.get(turn.chain_id)
-        assert found is not None, "a turn has a chain"
-        used, ceiling = found, least([turn.permission, mode])
-        hops = chain.hops_of_send(turn.hops, hops_max)
-    if isinstance(hops, Refusal):
-        raise RefusedError(hops)
-    return _Ground(source, turn, used, hops, ceiling.value)
-
-
-def _message(
-    step: Step, message_id: MessageId, ground: _Ground, target: Session, *, content: str, command: SendMessage
-) -> Message:
+def new_message(step: Step, ground: Ground, target: Session, command: SendMessage, *, draft: Draft) -> Message:
+    """The message that *command* makes, queued."""
     return Message(
-        message_id,
-        ground.chain.id,
+        draft.message_id,
+        ground.chains[0].id,
         ground.session.id,
         ground.session.title,
         target_session_id=target.id,
         target_title=target.title,
         kind=command.kind,
-        content=content,
+        content=draft.content,
         state=MessageState.QUEUED,
         notify=command.notify,
-        hops=ground.hops,
-        ceiling=ground.ceiling,
+        hops=draft.hops,
+        ceiling=ground.ceiling.value,
         created_at=step.now,
         updated_at=step.now,
         source_turn_id=ground.turn.id if ground.turn else None,
         via=None if ground.turn else Via.PERSON,
+        expires_at=command.expires_at,
     )

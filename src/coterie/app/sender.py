@@ -16,6 +16,8 @@ class Sender:
     session_id: SessionId
     turn_id: TurnId | None
     """The running turn; None when a person speaks for the session."""
+    plugin: str | None = None
+    """The plugin through whose tool the turn acts."""
 
 
 def live_turn(tx: Tx, sender: Sender) -> Turn:

@@ -7,12 +7,13 @@ from coterie.app.absorb import absorb
 from coterie.app.claim_turn import claim_session
 from coterie.app.complete import complete
 from coterie.app.step import Step
+from coterie.core.chain import Chain, is_spent
 from coterie.core.codes import Code
 from coterie.core.ids import MessageId, NewId, TurnId
 from coterie.core.ledger.states import MessageCancelled, MessageCompleted, MessageFailed, MessageInterrupted
 from coterie.core.session.session import Held
 from coterie.core.text import cut
-from coterie.core.turn.items import Item, Reply
+from coterie.core.turn.items import Item, PersonText, Reply
 from coterie.core.turn.states import TURN_TABLE, HostDied, TurnCancelled, TurnCompleted, TurnFailed, TurnState
 from coterie.core.turn.turn import Turn
 from coterie.ports.store import Tx
@@ -41,6 +42,8 @@ class SettleTurn:
     message: str = ""
     input_tokens: int | None = None
     output_tokens: int | None = None
+    cost: int | None = None
+    """Millionths of a US dollar; None is unknown."""
     slot: bool = True
     """The worker's slot may go on to another turn."""
 
@@ -66,12 +69,15 @@ def settle_turn(tx: Tx, command: SettleTurn, now: int, new_id: NewId) -> Settled
         event = TurnCompleted if command.code is None else TurnFailed
     if command.items:
         tx.items.append(turn.session_id, turn.id, command.items, now)
-        absorb(tx, turn, command.shows, now)
-    turn = _with_outcome(turn, command, event, tx.host.limits.result_chars_max)
-    return end_turn(Step(tx, now, new_id), turn, event, slot=command.slot)
+        turn = absorb(tx, turn, command.shows, now)
+    said = _said(command) if event is TurnCompleted else None
+    turn = _with_outcome(turn, command, event, said, result_chars_max=tx.host.limits.result_chars_max)
+    return end_turn(Step(tx, now, new_id), turn, event, slot=command.slot, said=said)
 
 
-def end_turn(step: Step, turn: Turn, event: type, *, slot: bool, hold: Held | None = None) -> Settled:
+def end_turn(
+    step: Step, turn: Turn, event: type, *, slot: bool, hold: Held | None = None, said: str | None = None
+) -> Settled:
     """Move *turn*, which carries its outcome, by *event*, with all that follows from it.
 
     Args:
@@ -80,19 +86,24 @@ def end_turn(step: Step, turn: Turn, event: type, *, slot: bool, hold: Held | No
         event: The move.
         slot: A slot is free for whatever may start next.
         hold: Hold every session whose queue gets something from this: after a restart nothing begins by itself (I9).
+        said: The whole of what the turn's result is cut from: completions quote both of its ends.
     """
     tx = step.tx
     if not tx.turns.settle(replace(turn, ended_at=step.now), event):
         return Settled(None)
     tx.changed(turn.session_id, "turn", turn.id)
     tx.wake(turn.id)
-    waiting = tx.sessions.ready(turn.session_id) if slot else None
+    if turn.news:
+        _leave_news(step, turn, event)
+    chain = _spend(step, turn)
+    waiting = tx.directory.ready(turn.session_id) if slot else None
     started: Turn | None = None
     for message in tx.messages.settle_turn(turn, MESSAGE_EVENT[event], step.now):
         if hold is not None and message.notify:
-            tx.sessions.set_held(message.source_session_id, hold)
+            tx.sessions.hold(message.source_session_id, hold)
         may_start = slot and waiting is None and started is None
-        started = complete(step, message, slot=may_start) or started
+        told = message if said is None else replace(message, result=said)
+        started = complete(step, told, slot=may_start, chain=chain) or started
         tx.changed(message.source_session_id, "message", message.id)
         tx.changed(message.target_session_id, "message", message.id)
     if slot and started is None:
@@ -100,11 +111,51 @@ def end_turn(step: Step, turn: Turn, event: type, *, slot: bool, hold: Held | No
     return Settled(TURN_TABLE.target(event), started)
 
 
-def _with_outcome(turn: Turn, command: SettleTurn, event: type, result_chars_max: int) -> Turn:
-    result, truncated = None, False
-    if event is TurnCompleted:
-        text = next((item.text for item in reversed(command.items) if isinstance(item, Reply)), "")
-        result, truncated = cut(text, result_chars_max)
+def _leave_news(step: Step, turn: Turn, event: type) -> None:
+    """Keep what the turn's model was not shown: offers stay in the queue, steering becomes what the person says next.
+
+    After a cancel or a crash steering stays in the history, marked as unread.
+    """
+    tx = step.tx
+    tx.marks.withdraw(turn.id)
+    unread = [waiting for waiting in tx.marks.meant_for(turn.id) if waiting.text is not None]
+    if event in (TurnCompleted, TurnFailed):
+        for waiting in reversed(unread):
+            tx.inputs.promote(waiting.id, first=True)
+    elif unread:
+        for waiting in unread:
+            tx.inputs.remove(waiting.id)
+        texts = [PersonText(waiting.text or "", unread=True) for waiting in unread]
+        numbers = tx.items.append(turn.session_id, turn.id, texts, step.now)
+        tx.changed(turn.session_id, "items", str(numbers[-1]))
+    tx.changed(turn.session_id, "input", turn.id)
+
+
+def _spend(step: Step, turn: Turn) -> Chain | None:
+    """Charge what the turn has cost to its chains; what waits for a chain that is spent now waits for a person.
+
+    Returns the turn's own chain, if it was read.
+    """
+    tokens = (turn.input_tokens or 0) + (turn.output_tokens or 0)
+    if not turn.cost and not tokens:
+        return None
+    tx, own = step.tx, None
+    for chain_id in turn.chains:
+        chain = tx.chains.spend(chain_id, cost=turn.cost or 0, tokens=tokens if turn.cost is None else 0)
+        own = own or chain
+        if is_spent(chain, tx.host.spending):
+            for session_id in tx.marks.mark_chain(chain.id):
+                tx.changed(session_id, "budget", chain.id)
+    return own
+
+
+def _said(command: SettleTurn) -> str:
+    """The text of the turn's last reply."""
+    return next((item.text for item in reversed(command.items) if isinstance(item, Reply)), "")
+
+
+def _with_outcome(turn: Turn, command: SettleTurn, event: type, said: str | None, *, result_chars_max: int) -> Turn:
+    result, truncated = (None, False) if said is None else cut(said, result_chars_max)
     return replace(
         turn,
         result=result,
@@ -113,13 +164,15 @@ def _with_outcome(turn: Turn, command: SettleTurn, event: type, result_chars_max
         error=command.message if event is TurnFailed else None,
         input_tokens=command.input_tokens,
         output_tokens=command.output_tokens,
+        cost=command.cost,
     )
 
 
 def interrupt_turn(step: Step, turn: Turn) -> Settled:
     """End a turn that an earlier epoch of this host was running; what it had produced is kept (I9)."""
+    hold = None if step.tx.host.resume else Held.RESTART
     if turn.fenced:
-        return end_turn(step, turn, TurnCancelled, slot=False, hold=Held.RESTART)
+        return end_turn(step, turn, TurnCancelled, slot=False, hold=hold)
     message = "The host stopped while this turn ran; nothing of it is repeated."
     turn = replace(turn, error_code=Code.INTERRUPTED.value, error=message)
-    return end_turn(step, turn, HostDied, slot=False, hold=Held.RESTART)
+    return end_turn(step, turn, HostDied, slot=False, hold=hold)

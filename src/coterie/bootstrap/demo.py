@@ -44,6 +44,8 @@ class DemoOptions:
     """Base URL of an OpenAI-compatible model server; None is the script."""
     model: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    data: Path | None = None
+    """Data directory to keep the ledger in; None is a temporary one."""
 
 
 @asynccontextmanager
@@ -62,7 +64,7 @@ async def run_demo(options: DemoOptions, console: Console) -> dict[str, Any]:
     """Run the demo, telling *console* what happens; returns what `--json` prints."""
     with TemporaryDirectory(prefix="coterie-demo-", ignore_cleanup_errors=True) as folder:
         async with _binding(options) as binding:
-            settings = load_settings(Path(folder), options.environment)
+            settings = load_settings(options.data or Path(folder), options.environment)
             settings = replace(settings, models=(binding,))
             with locked(settings.data_dir):
                 async with engine(settings) as host:

@@ -9,17 +9,19 @@ from importlib.metadata import version
 from pathlib import Path
 
 from coterie.app import recover
+from coterie.app.delete_session import purge_deleted
 from coterie.bootstrap.files import DATABASE, make_data_directory, unusable
 from coterie.bootstrap.system import RandomIds, SystemClock
 from coterie.core.ids import HostId
 from coterie.core.turn.loop import ModelFailed, Replied
 from coterie.operations.act import HostParts
 from coterie.operations.invocations import Invocations
+from coterie.operations.lifecycle import PURGE_BATCH
 from coterie.operations.perform import Operations
 from coterie.plugins.loader import load_tools
 from coterie.ports.clock import Clock
 from coterie.ports.model_provider import ModelProvider, ModelRequest
-from coterie.ports.store import HostFacts
+from coterie.ports.rows import HostFacts
 from coterie.ports.tool import Tool
 from coterie.runtime.effects import RuntimeParts
 from coterie.runtime.supervisor import Supervisor
@@ -105,7 +107,14 @@ async def engine(settings: Settings, clock: Clock | None = None) -> AsyncGenerat
     """
     ids, feed = RandomIds(), MemoryFeed()
     clock = clock or SystemClock()
-    facts = HostFacts(HostId(ids.new("hst")), 0, settings.permission_default, settings.limits)
+    facts = HostFacts(
+        HostId(ids.new("hst")),
+        0,
+        settings.permission_default,
+        settings.limits,
+        across=settings.across_projects,
+        resume=settings.resume,
+    )
     store = SqliteStore(settings.data_dir / DATABASE, facts, clock, ids, feed=feed)
     provider = LateProvider()
     supervisor: Supervisor | None = None
@@ -140,6 +149,9 @@ async def engine(settings: Settings, clock: Clock | None = None) -> AsyncGenerat
         tools |= {tool.spec.name: tool for tool in offered}
         tools |= load_tools(operations, tools)
         supervisor.start()
+        # What a crash left of the transcripts of deleted sessions.
+        while await store.run(purge_deleted, PURGE_BATCH):
+            pass
         yield Engine(operations, supervisor, store, facts, settings, provider, interrupted, held)
     finally:
         try:
@@ -156,4 +168,6 @@ async def _recover(store: SqliteStore) -> tuple[int, int]:
     left = await store.read(recover.turns_left_running, None)
     for turn in left:
         await store.run(recover.interrupt, turn)
+    while await store.run(recover.expire, None):
+        pass
     return len(await store.read(recover.held_sessions, None)), len(left)

@@ -1,5 +1,6 @@
 """The names of the files in a data directory, and how they are written."""
 
+import errno
 import os
 import secrets
 from pathlib import Path
@@ -10,6 +11,8 @@ from coterie.core.errors import ConfigInvalidError
 DATABASE: Final = "coterie.db"
 HOST_FILE: Final = "host.json"
 TOKEN_FILE: Final = "token"  # noqa: S105 - the name of the file, not the secret
+
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
 
 
 def unusable(path: Path, error: OSError) -> ConfigInvalidError:
@@ -27,6 +30,8 @@ def make_data_directory(folder: Path) -> None:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if folder.stat().st_uid != os.geteuid():
+            raise PermissionError(errno.EPERM, "it belongs to another user")
         folder.chmod(0o700)
     except OSError as error:
         raise unusable(folder, error) from error
@@ -40,9 +45,11 @@ def read_token(folder: Path) -> str:
     """
     path = folder / TOKEN_FILE
     try:
-        if path.exists():
-            path.chmod(0o600)
-            known = path.read_text(encoding="utf-8").strip()
+        if path.exists() or path.is_symlink():
+            # Not through a link: what somebody has put there must not make a file of ours the token.
+            with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), encoding="utf-8") as file:
+                os.fchmod(file.fileno(), 0o600)
+                known = file.read().strip()
             if known:
                 return known
         token = secrets.token_urlsafe(32)
@@ -55,6 +62,6 @@ def read_token(folder: Path) -> str:
 def write_private(path: Path, text: str) -> None:
     """Replace a file at once, readable by its owner only: a reader sees the old text or the new one."""
     beside = path.with_name(f".{path.name}.new")
-    with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+    with os.fdopen(os.open(beside, _NEW, 0o600), "w", encoding="utf-8") as file:
         file.write(text)
     beside.replace(path)

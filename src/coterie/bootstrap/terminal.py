@@ -129,6 +129,7 @@ def add_commands(app: typer.Typer, machine: Machine) -> None:
         folder: Annotated[Path | None, typer.Argument(help="The folder to look at. Default: this one.")] = None,
         provider: Annotated[str | None, typer.Option(help="Base URL of an OpenAI-compatible server.")] = None,
         model: Annotated[str | None, typer.Option(help="The model's name there.")] = None,
+        data: Annotated[Path | None, typer.Option("--data", help="Keep the ledger here. Default: nowhere.")] = None,
         as_json: JsonOption = False,
     ) -> None:
         """Watch three sessions work together on a folder.
@@ -138,7 +139,7 @@ def add_commands(app: typer.Typer, machine: Machine) -> None:
           coterie demo ~/my-project
         """
         with reporting(as_json=as_json):
-            raise typer.Exit(_demo(machine, folder, (provider, model), as_json=as_json))
+            raise typer.Exit(_demo(machine, folder, (provider, model), data=data, as_json=as_json))
 
     @app.command(rich_help_panel="Host")
     def verify(*, data: DataOption = None, as_json: JsonOption = False) -> None:
@@ -190,7 +191,14 @@ def _serve(settings: "Settings", *, as_json: bool, browse: bool) -> None:
     run(serve(settings, announce))
 
 
-def _demo(machine: Machine, folder: Path | None, real: tuple[str | None, str | None], *, as_json: bool) -> int:
+def _demo(
+    machine: Machine,
+    folder: Path | None,
+    real: tuple[str | None, str | None],
+    *,
+    data: Path | None,
+    as_json: bool,
+) -> int:
     from rich.console import Console
 
     from coterie.bootstrap.demo import DemoOptions, run_demo
@@ -201,9 +209,9 @@ def _demo(machine: Machine, folder: Path | None, real: tuple[str | None, str | N
     chosen = (folder or machine.working_directory).expanduser().absolute()
     if not chosen.is_dir():
         raise InvalidArgumentError(f"{chosen} is not a folder; name one that exists.")
-    told = run(
-        run_demo(DemoOptions(chosen, provider, model, machine.variables), Console(stderr=as_json, soft_wrap=True))
-    )
+    kept = data.expanduser().absolute() if data is not None else None
+    options = DemoOptions(chosen, provider, model, machine.variables, kept)
+    told = run(run_demo(options, Console(stderr=as_json, soft_wrap=True)))
     if as_json:
         typer.echo(json_line({name: told[name] for name in told if name != "status"}, unicode=False))
     return 0 if told["verify"]["ok"] and told["status"] == "completed" else 1

@@ -4,7 +4,7 @@ Pure module: counts are given.
 """
 
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final, Generic, TypeVar
 
 from coterie.core.codes import Code
 from coterie.core.refusal import Refusal
@@ -20,7 +20,7 @@ class Places:
     """What is taken of one session's queue."""
 
     prompts: int
-    """A person's waiting inputs."""
+    """A person's waiting inputs, steering included."""
     messages: int
     """Waiting tasks and messages."""
     completions: int
@@ -56,23 +56,42 @@ def may_bind(places: Places, *, held: bool, slot: bool) -> bool:
     return slot and not held and not places.running and places.waiting == 0
 
 
-def head(prompt: T | None, message: T | None, streak: int) -> T | None:
-    """Which of a session's oldest prompt and oldest message starts next.
+@dataclass(frozen=True, slots=True)
+class Heads(Generic[T]):
+    """The first of each part of a session's queue; inputs that wait for a person are passed by."""
 
-    People come first, but after `STREAK_MAX` human turns in a row a waiting message gets its turn, so a busy person
-    cannot starve the sessions that wait for an answer.
+    promoted: T | None
+    """What a person has moved to the front."""
+    prompt: T | None
+    message: T | None
+
+
+def head(heads: Heads[T], streak: int) -> T | None:
+    """Which input of a session starts next.
+
+    What a person promoted comes first, then people before sessions; but after `STREAK_MAX` human turns in a row a
+    waiting message gets its turn, so a busy person cannot starve the sessions that wait for an answer.
     """
+    if heads.promoted is not None:
+        return heads.promoted
+    prompt, message = heads.prompt, heads.message
     if prompt is None or (message is not None and streak >= STREAK_MAX):
         return message if message is not None else prompt
     return prompt
 
 
-def admit_worker(active: int, workers_max: int) -> Refusal | None:
-    """Why a session may not spawn one more worker; idle workers are not counted."""
+def admit_worker(active: int, workers_max: int, limit: str) -> Refusal | None:
+    """Why a session may not spawn one more worker; idle workers are not counted.
+
+    Args:
+        active: Workers with a running turn or a queue, of the same session or of the same plugin.
+        workers_max: How many there may be.
+        limit: The setting's name.
+    """
     if active < workers_max:
         return None
     text = (
-        f"{active} of your workers have work (workers_active_max is {workers_max}). "
+        f"{active} workers have work ({limit} is {workers_max}). "
         "Wait for one to finish, or send to a worker that you have."
     )
-    return Refusal(Code.LIMIT_EXCEEDED, text, limit="workers_active_max", value=workers_max)
+    return Refusal(Code.LIMIT_EXCEEDED, text, limit=limit, value=workers_max)

@@ -4,6 +4,7 @@ Pure module. The bound is on the whole chain, so two sessions that answer each o
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 from coterie.core.codes import Code
 from coterie.core.ids import ChainId
@@ -20,6 +21,32 @@ class Chain:
     sessions: int
     """Sessions spawned so far."""
     created_at: int
+    cost: int = 0
+    """Millionths of a US dollar, of turns whose price is known."""
+    tokens: int = 0
+    """Tokens in and out, of turns whose price is not known."""
+    grants: int = 0
+    """How often a person has granted as much again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What one chain may spend before a person is asked."""
+
+    cost_max: float
+    """US dollars (`chain_cost_max`)."""
+    tokens_max: int
+    """Tokens where no price is known (`chain_tokens_max`)."""
+
+
+MICRO: Final = 1_000_000
+"""Millionths in one US dollar."""
+
+
+def is_spent(chain: Chain, spending: Spending) -> bool:
+    """Whether *chain* has used up its money or its tokens, grants included: then its further inputs wait."""
+    times = 1 + chain.grants
+    return chain.cost >= spending.cost_max * MICRO * times or chain.tokens >= spending.tokens_max * times
 
 
 def hops_of_prompt(hops_max: int) -> int:

@@ -12,8 +12,10 @@ MessageId = NewType("MessageId", str)
 InputId = NewType("InputId", str)
 ChainId = NewType("ChainId", str)
 HostId = NewType("HostId", str)
+RequestId = NewType("RequestId", str)
+GrantId = NewType("GrantId", str)
 
-Prefix: TypeAlias = Literal["ses", "turn", "msg", "inp", "chn", "hst", "inv"]
+Prefix: TypeAlias = Literal["ses", "turn", "msg", "inp", "chn", "hst", "inv", "req", "grt"]
 NewId: TypeAlias = Callable[[Prefix], str]
 """Makes a fresh id of the kind that the prefix names."""
 

@@ -5,10 +5,12 @@ Pure module. The names are the ones that refusals and the documentation use.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Final
+from typing import Final, TypeVar
+
+N = TypeVar("N", int, float)
 
 
-def _limit(default: int, least: int, most: int) -> int:
+def _limit(default: N, least: N, most: N) -> N:
     return field(default=default, metadata={"least": least, "most": most})
 
 
@@ -30,6 +32,12 @@ class Limits:
     """Messages that one person's input may cause."""
     chain_sessions_max: int = _limit(64, 1, 1_000_000)
     """Sessions that one person's input may cause."""
+    chain_cost_max: float = _limit(5.0, 0.0, 1_000_000.0)
+    """US dollars that one person's input may cost before its further work waits for a person."""
+    chain_tokens_max: int = _limit(2_000_000, 1, 1_000_000_000_000)
+    """The same in tokens, for models whose price is not known."""
+    workers_active_per_plugin_max: int = _limit(16, 1, 10_000)
+    """Spawned workers of one plugin that may be active at once."""
     workers_active_max: int = _limit(4, 1, 1_000)
     """Spawned workers of one session that may be active at once."""
     result_chars_max: int = _limit(12_000, 1, 1_000_000)
@@ -42,11 +50,15 @@ class Limits:
     """Characters of an idempotency key."""
     wait_max_s: int = _limit(3_600, 1, 604_800)
     """The longest that one wait may sleep, in seconds."""
+    accepted_per_request_max: int = _limit(8, 1, 1_000)
+    """Messages that a running turn takes in before one model request."""
+    accepted_per_turn_max: int = _limit(128, 1, 100_000)
+    """Messages that one turn takes in."""
     cancel_grace_s: int = _limit(5, 0, 600)
     """Seconds that a cancelled turn has to stop by itself."""
 
 
-RANGES: Final[Mapping[str, tuple[int, int]]] = {
+RANGES: Final[Mapping[str, tuple[float, float]]] = {
     limit.name: (limit.metadata["least"], limit.metadata["most"]) for limit in fields(Limits)
 }
-"""The least and the most that each limit may be set to."""
+"""The least and the most that each limit may be set to; a whole number where the default is one."""

@@ -52,6 +52,11 @@ def resolve(stored: StoredMode, default: Mode) -> Mode:
     return default if stored is StoredMode.INHERIT else Mode(stored.value)
 
 
+def covers(ceiling: Mode, mode: Mode) -> bool:
+    """Whether what *mode* lets happen is within *ceiling*."""
+    return _RANK[ceiling] >= _RANK[mode]
+
+
 def least(modes: Iterable[Mode]) -> Mode:
     """The weakest of *modes*, which are not empty."""
     return min(modes, key=_RANK.__getitem__)

@@ -1,15 +1,16 @@
 """One performance of one operation: the caller, the host's parts, and the way a verb binds a turn."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from coterie.app.idempotency import Key, is_known
 from coterie.app.sender import Sender
 from coterie.core.errors import InvalidArgumentError, ModelNotConfiguredError, PermissionDeniedError, RefusedError
 from coterie.core.ids import NewId, SessionId, TurnId
 from coterie.core.limits import Limits
-from coterie.core.model_ref import Binding, default_binding, delegated_binding, resolve
+from coterie.core.model_ref import Binding, Chosen, choose
 from coterie.core.refusal import Refusal
+from coterie.operations.asleep import Waits
 from coterie.operations.caller import Agent, Caller
 from coterie.operations.invocations import Invocations
 from coterie.ports.clock import Clock
@@ -30,6 +31,7 @@ class HostParts:
     models: Sequence[Binding]
     limits: Limits
     version: str
+    waits: Waits = field(default_factory=Waits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,32 +61,36 @@ class Act:
         if isinstance(self.caller, Agent):
             if as_session_id is not None:
                 raise PermissionDeniedError("An agent speaks for its own session only; leave asSessionId out.")
-            return Sender(self.caller.invocation.session_id, self.caller.invocation.turn_id)
+            return Sender(self.caller.invocation.session_id, self.caller.invocation.turn_id, self.caller.plugin)
         if as_session_id is None:
             raise InvalidArgumentError("asSessionId is missing: name the session that you speak for.")
         return Sender(SessionId(as_session_id), None)
 
-    def model_key(self, name: str | None, *, delegated: bool = False) -> str | None:
-        """The key of the model that *name* means; without a name the default, which a session then keeps.
+    def model(self, name: str | None, *, delegated: bool = False) -> Chosen | None:
+        """The model that *name* means; without a name the automatic choice, None where there is no model at all.
 
         Args:
-            name: Key, alias or id.
+            name: Key, alias, id, label or description.
             delegated: The model is for a spawned session.
 
         Raises:
             ModelNotConfiguredError: A name was given, but there is no model at all.
-            RefusedError: It names none, or several.
+            RefusedError: It names none, several, or one that is not open to spawned sessions.
         """
         models = self.host.models
-        if name is None or not name.strip():
-            chosen = delegated_binding(models) if delegated else default_binding(models)
-            return chosen.key if chosen else None
         if not models:
+            if name is None or not name.strip():
+                return None
             raise ModelNotConfiguredError("No model is configured; `coterie up` tells the ways.")
-        found = resolve(models, name)
+        found = choose(models, name, delegated=delegated)
         if isinstance(found, Refusal):
             raise RefusedError(found)
-        return found.key
+        return found
+
+    def model_key(self, name: str | None) -> str | None:
+        """The key of the model that *name* means, which a session then keeps; see `model`."""
+        chosen = self.model(name)
+        return chosen.binding.key if chosen else None
 
     async def run(self, use_case: UseCase[C, R], command: C) -> R:
         """Run a use case for the caller, whose invocation must live inside the transaction too."""

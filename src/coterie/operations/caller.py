@@ -27,6 +27,8 @@ class Agent:
     """A running turn, by one of its live tool calls."""
 
     invocation: Invocation
+    plugin: str | None = None
+    """The plugin whose tool it is."""
 
     @property
     def scope(self) -> str:

@@ -5,7 +5,18 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from coterie.core.permission import Risk
-from coterie.operations import collaboration, params, sessions, views, waiting
+from coterie.operations import (
+    bindings,
+    collaboration,
+    lifecycle,
+    params,
+    permissions,
+    projection,
+    queue,
+    sessions,
+    views,
+    waiting,
+)
 from coterie.operations.act import Act
 from coterie.operations.params import Keyed, Params
 from coterie.operations.views import View
@@ -45,22 +56,16 @@ class Operation:
 
 _LOW, _EDIT = Risk.LOW, Risk.EDIT
 _PERSON, _AGENTS = False, True
+_SESSION = "/sessions/{sessionId}"
+_INPUT = "/sessions/{sessionId}/queue/{inputId}"
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation("app.health", params.NoParams, views.Health, sessions.health, _LOW, _PERSON, "/health"),
     Operation("session.create", params.SessionCreate, views.OneSession, sessions.create, _EDIT, _PERSON, "/sessions"),
     Operation("session.list", params.SessionList, views.SessionPage, sessions.page, _LOW, _PERSON, "/sessions"),
-    Operation("session.get", params.SessionRef, views.OneSession, sessions.get, _LOW, _PERSON, "/sessions/{sessionId}"),
+    Operation("session.get", params.SessionRef, views.OneSession, sessions.get, _LOW, _PERSON, _SESSION),
     Operation("session.turn", params.TurnRef, views.TurnView, sessions.turn, _LOW, _PERSON, "/turns/{turnId}"),
-    Operation(
-        "session.items",
-        params.SessionItems,
-        views.ItemPage,
-        sessions.items,
-        _LOW,
-        _PERSON,
-        "/sessions/{sessionId}/items",
-    ),
+    Operation("session.items", params.SessionItems, views.ItemPage, sessions.items, _LOW, _PERSON, f"{_SESSION}/items"),
     Operation(
         "session.prompt",
         params.SessionPrompt,
@@ -68,11 +73,86 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         sessions.prompt,
         _EDIT,
         _PERSON,
-        "/sessions/{sessionId}/prompts",
+        f"{_SESSION}/prompts",
     ),
-    Operation("session.release", params.SessionRelease, views.Released, sessions.release, _EDIT, _PERSON, "/releases"),
+    Operation(
+        "session.steer",
+        params.SessionPrompt,
+        views.SteerReceipt,
+        lifecycle.steer,
+        _EDIT,
+        _PERSON,
+        f"{_SESSION}/steering",
+    ),
+    Operation(
+        "session.interrupt",
+        params.SessionInterrupt,
+        views.CancelledView,
+        lifecycle.stop,
+        _EDIT,
+        _PERSON,
+        f"{_SESSION}/interruptions",
+    ),
+    Operation(
+        "session.rename", params.SessionRename, views.OneSession, lifecycle.rename, _EDIT, _PERSON, f"{_SESSION}/title"
+    ),
+    Operation(
+        "session.configure",
+        params.SessionConfigure,
+        views.OneSession,
+        lifecycle.configure,
+        _EDIT,
+        _PERSON,
+        f"{_SESSION}/settings",
+    ),
+    Operation(
+        "session.archive",
+        params.SessionKeyed,
+        views.OneSession,
+        lifecycle.archive,
+        _EDIT,
+        _PERSON,
+        f"{_SESSION}/archive",
+    ),
+    Operation(
+        "session.delete",
+        params.SessionKeyed,
+        views.DeletedView,
+        lifecycle.delete,
+        _EDIT,
+        _PERSON,
+        f"{_SESSION}/deletion",
+    ),
+    Operation(
+        "session.fork", params.SessionFork, views.OneSession, lifecycle.fork, _EDIT, _PERSON, f"{_SESSION}/forks"
+    ),
+    Operation(
+        "session.retry",
+        params.SessionRetry,
+        views.SendReceipt,
+        lifecycle.retry,
+        _EDIT,
+        _PERSON,
+        "/messages/{messageId}/retries",
+    ),
+    Operation("session.release", params.SessionRelease, views.Released, lifecycle.release, _EDIT, _PERSON, "/releases"),
+    Operation("queue.list", params.SessionRef, views.QueueView, queue.listing, _LOW, _PERSON, f"{_SESSION}/queue"),
+    Operation("queue.remove", params.QueueInput, views.RemovedInput, queue.remove, _EDIT, _PERSON, f"{_INPUT}/removal"),
+    Operation(
+        "queue.promote", params.QueueInput, views.PromotedInput, queue.promote, _EDIT, _PERSON, f"{_INPUT}/promotion"
+    ),
+    Operation("queue.move", params.QueueMove, views.MovedInput, queue.move, _EDIT, _PERSON, f"{_INPUT}/moves"),
     Operation("collaboration.send", params.Send, views.SendReceipt, collaboration.send, _LOW, _AGENTS, "/messages"),
     Operation("collaboration.spawn", params.Spawn, views.SendReceipt, collaboration.spawn, _LOW, _AGENTS, "/workers"),
+    Operation(
+        "collaboration.message",
+        params.MessageRef,
+        views.OneMessage,
+        collaboration.message,
+        _LOW,
+        _AGENTS,
+        "/messages/{messageId}",
+    ),
     Operation(
         "collaboration.result",
         params.Result,
@@ -80,7 +160,16 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         collaboration.result,
         _LOW,
         _AGENTS,
-        "/sessions/{sessionId}/result",
+        f"{_SESSION}/result",
+    ),
+    Operation(
+        "collaboration.accept",
+        params.Accept,
+        views.AcceptedView,
+        collaboration.accept,
+        _LOW,
+        _AGENTS,
+        "/messages/{messageId}/acceptance",
     ),
     Operation("collaboration.wait", params.Wait, views.Waited, waiting.wait, _LOW, _AGENTS, "/waits"),
     Operation(
@@ -90,21 +179,45 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         collaboration.cancel,
         _LOW,
         _AGENTS,
-        "/sessions/{sessionId}/cancellations",
+        f"{_SESSION}/cancellations",
     ),
     Operation(
         "collaboration.status",
         params.SessionRef,
         views.StatusView,
-        collaboration.status,
+        projection.status,
         _LOW,
         _AGENTS,
-        "/sessions/{sessionId}/status",
+        f"{_SESSION}/status",
     ),
     Operation(
-        "collaboration.list", params.SessionList, views.Directory, collaboration.directory, _LOW, _AGENTS, "/directory"
+        "collaboration.list", params.SessionList, views.Directory, projection.directory, _LOW, _AGENTS, "/directory"
     ),
     Operation("collaboration.chain", params.ChainOf, views.ChainView, collaboration.chain, _LOW, _PERSON, "/chains"),
+    Operation(
+        "permissions.pending", params.NoParams, views.PendingView, permissions.pending, _LOW, _PERSON, "/permissions"
+    ),
+    Operation(
+        "permissions.resolve",
+        params.Resolve,
+        views.ResolvedView,
+        permissions.resolve,
+        _EDIT,
+        _PERSON,
+        "/permissions/{requestId}/answer",
+    ),
+    Operation("permissions.grants", params.NoParams, views.GrantList, permissions.grants, _LOW, _PERSON, "/grants"),
+    Operation(
+        "permissions.revoke",
+        params.RevokeGrant,
+        views.RevokedView,
+        permissions.revoke,
+        _EDIT,
+        _PERSON,
+        "/grants/{grantId}/revocation",
+    ),
+    Operation("models.list", params.NoParams, views.ModelList, bindings.listing, _LOW, _AGENTS, "/models"),
+    Operation("models.resolve", params.ModelName, views.ModelChoice, bindings.resolve, _LOW, _PERSON, "/models/choice"),
     Operation("ledger.verify", params.NoParams, views.VerifyView, sessions.verify, _LOW, _PERSON, "/verification"),
 )
 

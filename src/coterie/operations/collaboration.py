@@ -4,23 +4,25 @@ from dataclasses import replace
 
 from coterie.app import cancel as cancelling
 from coterie.app import describe
-from coterie.app.send_message import Receipt, SendMessage, SpawnSession, send_message, spawn_session
+from coterie.app.accept_result import AcceptResult, accept_result
+from coterie.app.receipt import Receipt
+from coterie.app.send_message import SendMessage, send_message
+from coterie.app.spawn_session import SpawnSession, spawn_session
 from coterie.core.errors import InvalidArgumentError
 from coterie.core.ids import ChainId, MessageId, SessionId, TurnId
-from coterie.core.ledger.message import Kind, Message
-from coterie.core.text import cut
-from coterie.core.turn.turn import Turn
-from coterie.operations import params, sessions, views
+from coterie.core.ledger.message import Deliver, Kind
+from coterie.core.text import flaw_of
+from coterie.operations import params, views
 from coterie.operations.act import Act
 
-PREVIEW_CHARS_MAX = 240
 
-
-def _bound(receipt: Receipt) -> TurnId | None:
+def bound(receipt: Receipt) -> TurnId | None:
+    """The turn that a receipt's own request has started."""
     return None if receipt.replayed else receipt.turn_id
 
 
-def _receipt(receipt: Receipt) -> views.SendReceipt:
+def told(receipt: Receipt) -> views.SendReceipt:
+    """The receipt of a send, spawn or retry."""
     message = receipt.message
     return views.SendReceipt(
         message_id=message.id,
@@ -32,6 +34,7 @@ def _receipt(receipt: Receipt) -> views.SendReceipt:
         ceiling=message.ceiling,
         replayed=receipt.replayed,
         held=receipt.held or None,
+        waiting=receipt.waiting.value if receipt.waiting else None,
     )
 
 
@@ -47,22 +50,27 @@ async def send(act: Act, given: params.Send) -> views.SendReceipt:
         notify=kind is Kind.TASK if notify is None else notify,
         key=act.key,
         slot=False,
+        deliver=Deliver(given.deliver),
+        expires_at=int(given.expires_at.timestamp() * 1000) if given.expires_at is not None else None,
     )
-    receipt = await act.bind(send_message, lambda slot: replace(command, slot=slot), _bound)
-    return _receipt(receipt)
+    receipt = await act.bind(send_message, lambda slot: replace(command, slot=slot), bound)
+    asked = command.deliver is Deliver.CURRENT_TURN and not receipt.replayed
+    return told(receipt).model_copy(update={"deliver": receipt.deliver.value if asked else None})
 
 
 async def spawn(act: Act, given: params.Spawn) -> views.SendReceipt:
     """Create a session that inherits project and permission mode, and send its first task."""
     sender = act.sender(given.as_session_id)
-    model = None if await act.is_replay() else act.model_key(given.model, delegated=True)
+    chosen = None if await act.is_replay() else act.model(given.model, delegated=True)
+    model = chosen.binding.key if chosen else None
     notify = given.notify_on_completion is not False
     receipt = await act.bind(
         spawn_session,
         lambda slot: SpawnSession(sender, given.content, given.title, model, notify=notify, key=act.key, slot=slot),
-        _bound,
+        bound,
     )
-    return _receipt(receipt)
+    selection = chosen.selection.value if chosen else None
+    return told(receipt).model_copy(update={"requested_model": given.model or None, "model_selection": selection})
 
 
 async def result(act: Act, given: params.Result) -> views.ResultView:
@@ -87,76 +95,17 @@ async def cancel(act: Act, given: params.Cancel) -> views.CancelledView:
         cascade=given.cascade,
         key=act.key,
     )
-    stopped = await act.run(cancelling.cancel, command)
+    return stopped(await act.run(cancelling.cancel, command))
+
+
+def stopped(found: cancelling.Cancelled) -> views.CancelledView:
+    """What a cancel has stopped."""
     return views.CancelledView(
         cancelled=True,
         session_retained=True,
-        message_ids=list(stopped.message_ids),
-        running_turn_ids=list(stopped.turn_ids),
-        replayed=stopped.replayed or None,
-    )
-
-
-async def status(act: Act, given: params.SessionRef) -> views.StatusView:
-    """Read the bounded summary of a session; an agent sees text of its own messages only."""
-    found = await act.host.store.read(describe.status, SessionId(given.session_id))
-    session, turn = found.session, found.turn
-    creator = found.creator
-    return views.StatusView(
-        session_id=session.id,
-        title=session.title,
-        status=found.status,
-        held=session.held.value if session.held else None,
-        waiting=found.waiting,
-        model=session.model,
-        permission_mode=session.permission_mode.value,
-        created_by_session=views.SessionReference(session_id=creator.id, title=creator.title) if creator else None,
-        created_sessions=[views.SessionReference(session_id=id_, title=title) for id_, title in found.created] or None,
-        current_task=_exchange(act, session.id, found.current) if found.current else None,
-        last_turn=_last_turn(act, turn) if turn else None,
-        recent_exchanges=[_exchange(act, session.id, message) for message in found.exchanges],
-    )
-
-
-async def directory(act: Act, given: params.SessionList) -> views.Directory:
-    """List sessions with their states and links, without any text of theirs."""
-    found = await act.host.store.read(describe.sessions, (sessions.cursor_of(given.cursor), given.limit))
-    more = found[-1] if len(found) == given.limit else None
-    entries = [
-        views.DirectoryEntry(
-            session_id=session.id,
-            title=session.title,
-            status=state,
-            created_by_session_id=session.created_by,
-            updated_at=views.iso(session.updated_at),
-        )
-        for session, _, state in found
-    ]
-    return views.Directory(sessions=entries, cursor=sessions.cursor_after(more[0], more[1]) if more else None)
-
-
-def _last_turn(act: Act, turn: Turn) -> views.TurnView:
-    view = views.TurnView.of(turn)
-    # What a turn said belongs to its session and to people; other sessions read results of their own messages.
-    return view if act.reader in (None, turn.session_id) else view.model_copy(update={"result": None, "error": None})
-
-
-def _exchange(act: Act, session_id: SessionId, message: Message) -> views.Exchange:
-    incoming = message.target_session_id == session_id
-    peer = (
-        (message.source_session_id, message.source_title)
-        if incoming
-        else (message.target_session_id, message.target_title)
-    )
-    mine = act.reader in (None, message.source_session_id, message.target_session_id)
-    return views.Exchange(
-        message_id=message.id,
-        direction="incoming" if incoming else "outgoing",
-        peer=views.SessionReference(session_id=peer[0], title=peer[1]),
-        kind=message.kind.value,
-        status=message.state.value,
-        preview=cut(message.content, PREVIEW_CHARS_MAX)[0] if mine else "",
-        created_at=views.iso(message.created_at),
+        message_ids=list(found.message_ids),
+        running_turn_ids=list(found.turn_ids),
+        replayed=found.replayed or None,
     )
 
 
@@ -170,11 +119,30 @@ async def chain(act: Act, given: params.ChainOf) -> views.ChainView:
         act.reader,
         int(given.cursor or 0),
     )
-    chain_id, found, used = await act.host.store.read(describe.chain, which)
+    used, found = await act.host.store.read(describe.chain, which)
     return views.ChainView(
-        chain_id=chain_id,
+        chain_id=used.id,
         messages=[views.MessageView.of(message) for _, message in found],
-        messages_used=used,
-        messages_max=act.host.limits.chain_messages_max,
+        budget=views.Purse.of(used, act.host.limits),
         cursor=str(found[-1][0]) if len(found) == describe.PAGE_MAX else None,
     )
+
+
+async def message(act: Act, given: params.MessageRef) -> views.OneMessage:
+    """Read one message, whole."""
+    found, noted = await act.host.store.read(describe.message, (MessageId(given.message_id), act.reader))
+    return views.OneMessage(
+        message=views.MessageView.of(found),
+        acceptance_status="accepted" if noted else "pending",
+        note=noted.note or None if noted else None,
+    )
+
+
+async def accept(act: Act, given: params.Accept) -> views.AcceptedView:
+    """Note that the result of a message that one has sent is good; it changes nothing else."""
+    note = given.note
+    if (flaw := flaw_of(note)) is not None:
+        raise InvalidArgumentError(f"note has {flaw}, which cannot be stored; leave it out.")
+    command = AcceptResult(act.sender(given.as_session_id), MessageId(given.message_id), note, act.key)
+    replayed = await act.run(accept_result, command)
+    return views.AcceptedView(accepted=True, message_id=given.message_id, replayed=replayed or None)

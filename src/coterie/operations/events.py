@@ -6,7 +6,7 @@ from coterie.app import describe
 from coterie.core.ids import SessionId
 from coterie.operations.act import HostParts
 from coterie.ports.feed import Delta
-from coterie.ports.store import Change
+from coterie.ports.rows import Change
 
 BATCH = 200
 

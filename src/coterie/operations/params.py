@@ -5,10 +5,18 @@ Names are camelCase on the wire. Unknown names are refused.
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from coterie.core.inbound import Inbound
 from coterie.core.permission import StoredMode
+
+
+def _text(value: object) -> object:
+    """Let nothing but text be read as a time: a bare number could be meant in more than one unit."""
+    if not isinstance(value, str):
+        raise ValueError("a time is text in ISO 8601 with an offset")  # noqa: TRY004 - what pydantic takes for a misfit
+    return value
 
 
 class Params(BaseModel):
@@ -83,6 +91,109 @@ class SessionPrompt(Keyed):
     text: str
 
 
+class SessionRename(Keyed):
+    """A new title."""
+
+    session_id: str
+    title: str
+
+
+class SessionConfigure(Keyed):
+    """What to change; what is absent stays."""
+
+    session_id: str
+    title: str | None = None
+    model: str | None = None
+    """Key, alias or id of a configured model."""
+    permission_mode: Annotated[StoredMode | None, Field(strict=False)] = None
+    """A lower mode acts at once, a higher one from the next turn on."""
+    inbound: Annotated[Inbound | None, Field(strict=False)] = None
+    """What happens to tasks and messages of other sessions: accept, hold for a person, or refuse."""
+    current_turn_delivery: bool | None = None
+    """Whether a running turn may take in messages that are sent with `deliver = current_turn`."""
+
+
+class SessionKeyed(Keyed):
+    """One session, for an act."""
+
+    session_id: str
+
+
+class SessionFork(Keyed):
+    """A new session with the transcript of another one."""
+
+    session_id: str
+    title: str | None = None
+    up_to: Annotated[int | None, Field(ge=1, lt=2**53)] = None
+    """Number of the last item to take over; all if absent."""
+
+
+class SessionInterrupt(Keyed):
+    """Stop the running turn of a session."""
+
+    session_id: str
+    cascade: bool = True
+    """Stop also what the turn has sent."""
+
+
+class SessionRetry(Keyed):
+    """Let a task or message that has ended be tried once more."""
+
+    message_id: str
+
+
+class QueueInput(Keyed):
+    """One waiting input."""
+
+    session_id: str
+    input_id: str
+
+
+class QueueMove(QueueInput):
+    """One place up or down."""
+
+    direction: Literal["up", "down"]
+
+
+class Resolve(Keyed):
+    """A person's answer to an open request."""
+
+    request_id: str
+    decision: Literal["once", "grant", "deny"]
+    seconds: Annotated[int, Field(ge=1, le=31_536_000)] = 3_600
+    """How long a grant lasts."""
+
+
+class RevokeGrant(Keyed):
+    """A grant to end."""
+
+    grant_id: str
+
+
+class ModelName(Params):
+    """A model as a person or an agent names it."""
+
+    name: str | None = None
+    """Key, alias, id, label or a description; absent is the automatic choice."""
+    delegated: bool = False
+    """Whether it is for a spawned session."""
+
+
+class Accept(Keyed):
+    """The message whose result is good."""
+
+    message_id: str
+    note: Annotated[str, Field(max_length=4096)] = ""
+    as_session_id: str | None = None
+    """For a person's token only: the session to speak for."""
+
+
+class MessageRef(Params):
+    """One message."""
+
+    message_id: str
+
+
 class SessionRelease(Keyed):
     """Free the held queue of one session, or of all."""
 
@@ -98,6 +209,10 @@ class Send(Keyed):
     kind: Literal["message", "task"] = "message"
     notify_on_completion: bool | None = None
     """Whether a completion comes back; by default for a task, not for a message."""
+    deliver: Literal["next_turn", "current_turn"] = "next_turn"
+    """`current_turn` lets a running turn of the target take the message in, where its session allows that."""
+    expires_at: Annotated[AwareDatetime, Field(strict=False), BeforeValidator(_text)] | None = None
+    """When it is no longer worth starting (ISO 8601); then it is cancelled."""
     as_session_id: str | None = None
     """For a person's token only: the session to speak for. Stored and shown as `via: person`."""
 
@@ -132,6 +247,8 @@ class Wait(Params):
     mode: Literal["all", "any"] = "all"
     timeout_ms: Annotated[int | None, Field(ge=0, lt=2**53)] = None
     """At most 45,000 (default 25,000) from outside; a native turn may sleep for `wait_max_s`."""
+    cursor: Annotated[str | None, Field(max_length=4096)] = None
+    """From a wait whose time ran out: goes on with what it named, so give at most `timeoutMs` with it."""
 
 
 class Cancel(Keyed):

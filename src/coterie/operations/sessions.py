@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from coterie.app import describe, recover
+from coterie.app import describe
 from coterie.app.open_session import OpenSession, open_session
 from coterie.app.prompt_session import Prompted, PromptSession, prompt_session
 from coterie.core.errors import InvalidArgumentError, NotFoundError
@@ -47,7 +47,7 @@ def _folder(text: str | None) -> str | None:
         raise InvalidArgumentError(f"projectPath {text!r} is not absolute; give the whole path of the folder.")
     try:
         whole = path.resolve(strict=True)
-    except (OSError, RuntimeError) as error:
+    except (OSError, RuntimeError, UnicodeError) as error:
         raise InvalidArgumentError(f"projectPath {text!r} cannot be used: {error}.") from error
     if not whole.is_dir():
         raise InvalidArgumentError(f"projectPath {text!r} is not a folder; create it first, or correct the path.")
@@ -119,13 +119,6 @@ async def prompt(act: Act, given: params.SessionPrompt) -> views.PromptReceipt:
         position=prompted.position,
         replayed=prompted.replayed,
     )
-
-
-async def release(act: Act, given: params.SessionRelease) -> views.Released:
-    """Let the held queue of one session, or of all, move again."""
-    session_id = SessionId(given.session_id) if given.session_id is not None else None
-    freed, replayed = await act.host.store.run(recover.release, recover.Release(session_id, act.key))
-    return views.Released(released=freed, replayed=replayed or None)
 
 
 async def verify(act: Act, given: params.NoParams) -> views.VerifyView:

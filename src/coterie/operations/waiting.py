@@ -1,6 +1,10 @@
 """`collaboration.wait`: sleeps on the feed, reads the truth from the store."""
 
-from contextlib import AbstractAsyncContextManager, nullcontext
+import base64
+import zlib
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Final
 
 from coterie.app import describe
@@ -8,62 +12,111 @@ from coterie.core.errors import InvalidArgumentError
 from coterie.core.ids import MessageId, SessionId
 from coterie.core.ledger.message import Message
 from coterie.core.ledger.states import SETTLED
+from coterie.core.ledger.waits import Wait
 from coterie.operations import params, views
 from coterie.operations.act import Act
+from coterie.operations.asleep import Sleep
 from coterie.operations.caller import Agent
-from coterie.ports.feed import Listener
 
 OUTSIDE_MS_MAX: Final = 45_000
 """The longest sleep of a caller that is not a native turn: clients give up after a minute."""
 OUTSIDE_MS_DEFAULT: Final = 25_000
 LOOK_S: Final = 5.0
 """The longest sleep without a look at the ledger."""
+_BUSY: Final = frozenset({"running", "queued"})
+_SUM_CHARS: Final = 8
+"""Hex digits of the checksum at the head of a cursor."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What a look at the ledger has found."""
+
+    targets: tuple[SessionId, ...]
+    """The sessions whose work is waited for still; none once the wait has what it is for."""
+    messages: tuple[Message, ...] = ()
+    status: str | None = None
 
 
 async def wait(act: Act, given: params.Wait) -> views.Waited:
     """Sleep until all, or any, of the messages have settled, or until a session is idle.
 
-    A native turn is parked meanwhile: it holds no slot.
+    A native turn is parked meanwhile: it holds no slot. Turns that would come to wait for each other in a ring are
+    refused the last of these waits (`WAIT_CYCLE`).
     """
-    timeout_s = _timeout_s(act, given)
-    if given.until == "idle":
-        return await _until_idle(act, given, timeout_s)
-    if not given.message_ids:
+    wanted = given if given.cursor is None else _resumed(given.cursor, given)
+    seen, timeout_s = await _look(act, wanted), _timeout_s(act, given)
+    if seen.targets and timeout_s > 0:
+        seen = await _slept(act, wanted, seen, timeout_s)
+    return views.Waited(
+        timed_out=bool(seen.targets),
+        messages=[_state(message) for message in seen.messages],
+        status=seen.status,
+        cursor=_cursor(wanted) if seen.targets else None,
+    )
+
+
+async def _look(act: Act, wanted: params.Wait) -> _Seen:
+    if wanted.until == "idle":
+        return await _look_at_session(act, wanted)
+    if wanted.session_id is not None:
+        raise InvalidArgumentError("sessionId goes with until = idle; without it messageIds say what to wait for.")
+    if not wanted.message_ids:
         raise InvalidArgumentError("messageIds is empty: name what to wait for, or a sessionId with until = idle.")
-    which = (tuple(dict.fromkeys(MessageId(text) for text in given.message_ids)), act.reader)
-
-    async def look() -> tuple[bool, tuple[Message, ...]]:
-        found = await act.host.store.read(describe.messages, which)
-        settled = [message.state in SETTLED for message in found]
-        return (all(settled) if given.mode == "all" else any(settled)), found
-
-    done, found = await look()
-    if not done:
-        topics = {id_ for message in found for id_ in (message.source_session_id, message.target_session_id)}
-        with act.host.feed.listen(topics) as listener:
-            # Registered before it looks again, so that nothing is missed in between.
-            done, found = await look()
-            async with _parked(act):
-                deadline = _Deadline(timeout_s)
-                while not done and await deadline.sleep(act, listener):
-                    done, found = await look()
-    return views.Waited(timed_out=not done, messages=[_state(message) for message in found])
+    which = tuple(dict.fromkeys(MessageId(text) for text in wanted.message_ids))
+    found = await act.host.store.read(describe.messages, (which, act.reader))
+    unsettled = [message for message in found if message.state not in SETTLED]
+    if wanted.mode == "any" and len(unsettled) < len(found):
+        return _Seen((), messages=found)
+    return _Seen(tuple(dict.fromkeys(message.target_session_id for message in unsettled)), messages=found)
 
 
-async def _until_idle(act: Act, given: params.Wait, timeout_s: float) -> views.Waited:
-    if given.session_id is None or given.message_ids:
+async def _look_at_session(act: Act, wanted: params.Wait) -> _Seen:
+    if wanted.session_id is None or wanted.message_ids:
         raise InvalidArgumentError("until = idle takes a sessionId and no messageIds.")
-    session_id = SessionId(given.session_id)
-    if act.reader == session_id:
-        raise InvalidArgumentError("A session cannot wait for itself to be idle.")
-    with act.host.feed.listen([session_id]) as listener:
-        found = await act.host.store.read(describe.status, session_id)
-        if found.status in {"running", "queued"}:
-            async with _parked(act):
-                deadline = _Deadline(timeout_s)
-                while found.status in {"running", "queued"} and await deadline.sleep(act, listener):
-                    found = await act.host.store.read(describe.status, session_id)
-    return views.Waited(timed_out=found.status in {"running", "queued"}, messages=[], status=found.status)
+    session_id = SessionId(wanted.session_id)
+    found = await act.host.store.read(describe.status, session_id)
+    return _Seen((session_id,) if found.status in _BUSY else (), status=found.status)
+
+
+async def _slept(act: Act, wanted: params.Wait, seen: _Seen, timeout_s: float) -> _Seen:
+    """Sleep until it has come or the time has run out; returns what was seen last."""
+    clock = act.host.clock
+    end_s = clock.monotonic() + timeout_s
+    with act.host.feed.listen(seen.targets) as listener:
+        # Registered before it looks again, so that nothing is missed in between.
+        seen = await _look(act, wanted)
+        if not seen.targets:
+            return seen
+        async with _asleep(act, wanted, seen):
+            while seen.targets and (left_s := end_s - clock.monotonic()) > 0:
+                # Wake-ups may be lost, so it looks again even if nobody woke it.
+                await listener.wait(min(left_s, LOOK_S))
+                if isinstance(act.caller, Agent):
+                    act.host.invocations.check(act.caller.invocation)
+                seen = await _look(act, wanted)
+    return seen
+
+
+@asynccontextmanager
+async def _asleep(act: Act, wanted: params.Wait, seen: _Seen) -> AsyncGenerator[None]:
+    """Park the turn of an agent, unless it waits in vain; a person who waits holds nobody up."""
+    if not isinstance(act.caller, Agent):
+        yield
+        return
+    invocation = act.caller.invocation
+
+    async def targets() -> tuple[SessionId, ...]:
+        return (await _look(act, wanted)).targets
+
+    sleep = Sleep(Wait(invocation.session_id, seen.targets, needs_all=wanted.mode == "all"), targets)
+    await act.host.waits.begin(sleep)
+    async with act.host.slots.parked(invocation.turn_id):
+        try:
+            yield
+        finally:
+            # All that the turn waits for from here on is a slot.
+            act.host.waits.end(sleep)
 
 
 def _timeout_s(act: Act, given: params.Wait) -> float:
@@ -71,12 +124,6 @@ def _timeout_s(act: Act, given: params.Wait) -> float:
         most = act.host.limits.wait_max_s
         return min(given.timeout_ms / 1000, most) if given.timeout_ms is not None else most
     return min(OUTSIDE_MS_DEFAULT if given.timeout_ms is None else given.timeout_ms, OUTSIDE_MS_MAX) / 1000
-
-
-def _parked(act: Act) -> AbstractAsyncContextManager[None]:
-    if isinstance(act.caller, Agent):
-        return act.host.slots.parked(act.caller.invocation.turn_id)
-    return nullcontext()
 
 
 def _state(message: Message) -> views.MessageState:
@@ -91,16 +138,27 @@ def _state(message: Message) -> views.MessageState:
     )
 
 
-class _Deadline:
-    """Time that is left; measured by the loop, so a clock step neither ends nor lengthens a wait."""
+def _cursor(wanted: params.Wait) -> str:
+    """What is waited for, as text that a client hands back; it gives no right to anything."""
+    body = wanted.model_dump_json(by_alias=True, exclude_defaults=True, exclude={"cursor", "timeout_ms"}).encode()
+    return base64.urlsafe_b64encode(f"{zlib.crc32(body):0{_SUM_CHARS}x}".encode() + body).decode().rstrip("=")
 
-    def __init__(self, timeout_s: float) -> None:
-        self._left_s = timeout_s
 
-    async def sleep(self, act: Act, listener: Listener) -> bool:
-        """Sleep until woken, or for `LOOK_S`; False when the time has run out."""
-        before = act.host.clock.monotonic()
-        # Wake-ups may be lost, so it looks again even if nobody woke it.
-        woken = await listener.wait(max(0.0, min(self._left_s, LOOK_S)))
-        self._left_s -= act.host.clock.monotonic() - before
-        return woken or self._left_s > 0
+def _resumed(cursor: str, given: params.Wait) -> params.Wait:
+    """What the call waited for that returned *cursor*.
+
+    Raises:
+        InvalidArgumentError: None did, or *given* names something besides.
+    """
+    if given.model_dump(exclude_unset=True, exclude_none=True, exclude={"cursor", "timeout_ms"}):
+        raise InvalidArgumentError("cursor stands for all that the wait named: give it alone or with timeoutMs.")
+    try:
+        text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        wanted = params.Wait.model_validate_json(text[_SUM_CHARS:])
+    except ValueError:
+        wanted = params.Wait()
+    if _cursor(wanted) != cursor:
+        raise InvalidArgumentError(
+            "cursor is not one that a wait returned: hand it back as it was, or name messageIds."
+        )
+    return wanted

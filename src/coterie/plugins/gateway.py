@@ -16,8 +16,9 @@ REVIEWED: Final = frozenset(operation.name for operation in OPERATIONS if operat
 class Gateway:
     """Performs operations for tool calls. The sender is the call's session and cannot be named (ADR 0239)."""
 
-    def __init__(self, operations: Operations, declared: frozenset[str]) -> None:
+    def __init__(self, operations: Operations, declared: frozenset[str], plugin: str) -> None:
         self._operations = operations
+        self._plugin = plugin
         self._declared = declared & REVIEWED
 
     async def call(self, invocation: Invocation, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -29,4 +30,4 @@ class Gateway:
         """
         if operation not in self._declared:
             raise PermissionDeniedError(f"The plugin has not declared {operation}.")
-        return (await self._operations.perform(Agent(invocation), operation, params)).wire()
+        return (await self._operations.perform(Agent(invocation, self._plugin), operation, params)).wire()

@@ -33,7 +33,7 @@ def load_tools(operations: Operations, taken: Mapping[str, Tool]) -> dict[str, T
         manager = pluggy.PluginManager("coterie")
         manager.add_hookspecs(Hooks)
         manager.register(plugin, entry.name)
-        gateway = Gateway(operations, frozenset(getattr(plugin, "OPERATIONS", ())))
+        gateway = Gateway(operations, frozenset(getattr(plugin, "OPERATIONS", ())), entry.name)
         for offered in manager.hook.coterie_tools(gateway=gateway):
             for tool in offered:
                 if tool.spec.name in tools or tool.spec.name in taken:

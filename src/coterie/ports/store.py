@@ -5,91 +5,30 @@ and sends its wake-ups after the commit.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias, TypeVar
 
-from coterie.core.admission import Places
+from coterie.core.admission import Heads, Places
 from coterie.core.chain import Chain
-from coterie.core.ids import ChainId, HostId, InputId, MessageId, NewId, SessionId, TurnId
+from coterie.core.ids import ChainId, GrantId, HostId, InputId, MessageId, NewId, RequestId, SessionId, TurnId
+from coterie.core.inbound import Waiting
 from coterie.core.ledger.message import Joined, Message
-from coterie.core.limits import Limits
-from coterie.core.permission import Mode
 from coterie.core.session.session import Held, Session
 from coterie.core.turn.items import Item
 from coterie.core.turn.turn import Turn
+from coterie.ports.reading import Directory, Exchanges
+from coterie.ports.rows import (
+    AuditRow,
+    Change,
+    HostFacts,
+    Input,
+    NumberedItem,
+    PairGrant,
+    PairRequest,
+    Violation,
+)
 
 C = TypeVar("C")
 R = TypeVar("R")
-
-
-@dataclass(frozen=True, slots=True)
-class HostFacts:
-    """Who executes here, and under which rules."""
-
-    id: HostId
-    epoch: int
-    """Raised at each start; what an earlier epoch was running is interrupted."""
-    permission_default: Mode
-    limits: Limits
-
-
-@dataclass(frozen=True, slots=True)
-class Input:
-    """Something that waits in a session's queue."""
-
-    id: InputId
-    session_id: SessionId
-    kind: str
-    """`prompt`, or the kind of the message."""
-    chain_id: ChainId
-    created_at: int
-    text: str | None = None
-    """What a person wrote."""
-    message_id: MessageId | None = None
-    rank: int = 0
-    """Lower goes first; a prompt that frees a held session has -1."""
-
-
-@dataclass(frozen=True, slots=True)
-class NumberedItem:
-    """An item with its place in the transcript."""
-
-    number: int
-    turn_id: TurnId
-    item: Item
-    created_at: int
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One thing that happened to a session; the feed of a page or a client is made of these."""
-
-    number: int
-    """Position in the stream over all sessions."""
-    session_id: SessionId
-    revision: int
-    """Position in the session's own stream, without gaps."""
-    kind: str
-    ref: str
-    at: int
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """A place where the ledger breaks a promise."""
-
-    invariant: str
-    ref: str
-
-
-@dataclass(frozen=True, slots=True)
-class AuditRow:
-    """A person's act for a session, or a refusal."""
-
-    actor: str
-    act: str
-    session_id: SessionId | None
-    ref: str
 
 
 class Hosts(Protocol):
@@ -101,7 +40,7 @@ class Hosts(Protocol):
 
 
 class Sessions(Protocol):
-    """Sessions and who spawned them."""
+    """Sessions and who spawned them. A deleted one is found by `Directory.references` only."""
 
     def lock(self, ids: Sequence[SessionId]) -> dict[SessionId, Session]:
         """Lock the rows, ascending by id, then read them; ids that name nothing are missing."""
@@ -111,12 +50,24 @@ class Sessions(Protocol):
         """One session, without a lock."""
         ...
 
-    def add(self, session: Session) -> None:
-        """Write a new session and its link to its creator."""
+    def add(self, session: Session, plugin: str | None = None) -> None:
+        """Write a new session and its link to its creator, made through *plugin* if one spawned it."""
         ...
 
-    def set_held(self, session_id: SessionId, held: Held | None) -> None:
-        """Stop or free the queue."""
+    def configure(self, session: Session) -> None:
+        """Write what a person can set: title, model, permission mode, inbound policy, current-turn delivery."""
+        ...
+
+    def free(self, session_id: SessionId) -> None:
+        """Let the queue move."""
+        ...
+
+    def hold(self, session_id: SessionId, held: Held) -> None:
+        """Stop the queue, if it is not held already; a deleted session has none."""
+        ...
+
+    def archive(self, session_id: SessionId) -> None:
+        """Put the session away, whatever else held it."""
         ...
 
     def set_streak(self, session_id: SessionId, streak: int) -> None:
@@ -127,31 +78,8 @@ class Sessions(Protocol):
         """Hold every session with a non-empty queue and note the change of each; returns how many."""
         ...
 
-    def held(self) -> tuple[SessionId, ...]:
-        """Ids of the held sessions."""
-        ...
-
-    def ready(self, other_than: SessionId | None) -> SessionId | None:
-        """The session whose input has waited longest for nothing but a slot."""
-        ...
-
-    def page(self, before: tuple[int, int] | None, limit: int) -> tuple[tuple[Session, int, str], ...]:
-        """Sessions, most recently updated first, after the cursor (updated_at, number).
-
-        Each with its number and its status (`core.session.session.status_of`).
-        """
-        ...
-
-    def near(self, text: str, limit: int) -> tuple[str, ...]:
-        """Ids and titles that look like *text*, best first."""
-        ...
-
-    def created_by(self, session_id: SessionId, limit: int) -> tuple[tuple[SessionId, str], ...]:
-        """Id and title of the sessions that this one spawned, newest first."""
-        ...
-
-    def workers_active(self, session_id: SessionId) -> int:
-        """How many sessions that this one spawned have a running turn or a non-empty queue."""
+    def bury(self, session_id: SessionId, now: int) -> None:
+        """Leave a tombstone of id and title."""
         ...
 
 
@@ -159,15 +87,23 @@ class Inputs(Protocol):
     """The queues."""
 
     def add(self, waiting: Input) -> None:
-        """Append to the queue of the session."""
+        """Append to the queue of the session, or to its promoted part."""
         ...
 
     def places(self, session_id: SessionId) -> Places:
         """What is taken."""
         ...
 
-    def heads(self, session_id: SessionId) -> tuple[Input | None, Input | None]:
-        """The first prompt and the first message of the queue."""
+    def heads(self, session_id: SessionId) -> Heads[Input]:
+        """What may start next."""
+        ...
+
+    def page(self, session_id: SessionId, limit: int) -> tuple[Input, ...]:
+        """The queue in the order of its parts: promoted, prompts, messages."""
+        ...
+
+    def get(self, input_id: InputId) -> Input | None:
+        """One input."""
         ...
 
     def remove(self, input_id: InputId) -> bool:
@@ -178,6 +114,42 @@ class Inputs(Protocol):
         """Take out the input of a message; False if it was not there."""
         ...
 
+    def promote(self, input_id: InputId, *, first: bool = False) -> None:
+        """Move it to the end of the promoted part, or before all; steering becomes a prompt."""
+        ...
+
+    def swap(self, one: InputId, other: InputId) -> None:
+        """Exchange the places of two inputs of a session."""
+        ...
+
+
+class Marks(Protocol):
+    """What keeps single inputs back, and what is meant for running turns."""
+
+    def mark(self, input_id: InputId, waiting: Waiting | None) -> None:
+        """Set why it waits, or let it go."""
+        ...
+
+    def mark_chain(self, chain_id: ChainId) -> tuple[SessionId, ...]:
+        """Let every unmarked input of a spent chain wait for its budget; returns the sessions concerned."""
+        ...
+
+    def free_chain(self, chain_id: ChainId) -> tuple[SessionId, ...]:
+        """Let go what waits for the chain's budget; returns the sessions concerned."""
+        ...
+
+    def marked(self, session_id: SessionId | None) -> tuple[Input, ...]:
+        """Inputs of one session, or of all, that wait for a person."""
+        ...
+
+    def meant_for(self, turn_id: TurnId) -> tuple[Input, ...]:
+        """Steering and offered messages of a turn, oldest first."""
+        ...
+
+    def withdraw(self, turn_id: TurnId, input_id: InputId | None = None) -> None:
+        """End the offers of a turn, or one of them: the messages stay in the queue."""
+        ...
+
 
 class Turns(Protocol):
     """Turns."""
@@ -186,8 +158,12 @@ class Turns(Protocol):
         """Write a running turn; False if the session has one already (I1)."""
         ...
 
-    def lower_hops(self, turn_id: TurnId, hops: int) -> None:
-        """Bound the turn's hops by those of a message that joined."""
+    def join(self, turn: Turn) -> None:
+        """Write the hops and the chains of a turn that a message has joined (`Turn.joined_by`)."""
+        ...
+
+    def set_news(self, turn_id: TurnId, *, news: bool) -> None:
+        """Say whether something waits for the turn's next model request."""
         ...
 
     def get(self, turn_id: TurnId) -> Turn | None:
@@ -234,6 +210,14 @@ class Items(Protocol):
         """Items with numbers above *after*, in order."""
         ...
 
+    def copy(self, source: SessionId, target: SessionId, up_to: int | None) -> int:
+        """Copy a transcript, up to an item's number if given, into an empty one; returns how many items."""
+        ...
+
+    def purge(self, session_id: SessionId, limit: int) -> int:
+        """Delete up to *limit* items of a deleted session; returns how many."""
+        ...
+
 
 class Messages(Protocol):
     """The ledger proper."""
@@ -247,7 +231,13 @@ class Messages(Protocol):
         ...
 
     def move(
-        self, message_id: MessageId, event: type, now: int, *, into: tuple[TurnId, Joined] | None = None
+        self,
+        message_id: MessageId,
+        event: type,
+        now: int,
+        *,
+        into: tuple[TurnId, Joined] | None = None,
+        error: str | None = None,
     ) -> Message | None:
         """Move one message by *event*, *into* a turn if it joins one; None if its state does not allow the event."""
         ...
@@ -264,28 +254,16 @@ class Messages(Protocol):
         """The completion that answers a message."""
         ...
 
-    def inbound(self, session_id: SessionId, turn_id: TurnId | None) -> Message | None:
-        """The newest message to a session, of one turn if given."""
-        ...
-
-    def sent_last(self, source: SessionId, target: SessionId) -> Message | None:
-        """The newest message from *source* to *target*, among the last that *source* has sent."""
-        ...
-
     def open_between(self, target: SessionId, source: SessionId | None) -> tuple[Message, ...]:
         """Unsettled tasks and messages to *target*, of one sender if given."""
         ...
 
-    def recent(self, session_id: SessionId, limit: int) -> tuple[Message, ...]:
-        """The newest messages from or to a session."""
+    def accepted(self, turn_id: TurnId) -> int:
+        """How many messages a turn has taken in."""
         ...
 
-    def of_chain(self, chain_id: ChainId, after: int, limit: int) -> tuple[tuple[int, Message], ...]:
-        """Messages of a chain with their sequence numbers above *after*, in order."""
-        ...
-
-    def current(self, session_id: SessionId) -> Message | None:
-        """The message that a session runs, else the first that it has queued, else the newest to it."""
+    def due(self, now: int, limit: int) -> tuple[Message, ...]:
+        """Queued messages whose time is over, the oldest first."""
         ...
 
 
@@ -297,11 +275,67 @@ class Chains(Protocol):
         ...
 
     def get(self, chain_id: ChainId) -> Chain | None:
-        """One chain, locked for the change that follows."""
+        """One chain."""
+        ...
+
+    def lock(self, ids: Sequence[ChainId]) -> tuple[Chain, ...]:
+        """Chains that are there, locked ascending by id, in the order of *ids*."""
         ...
 
     def charge(self, chain_id: ChainId, *, messages: int = 0, sessions: int = 0) -> None:
         """Add to what the chain has used."""
+        ...
+
+    def spend(self, chain_id: ChainId, *, cost: int, tokens: int) -> Chain:
+        """Add what a turn has cost; returns the chain as it is now."""
+        ...
+
+    def grant(self, chain_id: ChainId) -> None:
+        """Let it spend as much again."""
+        ...
+
+
+class Pairs(Protocol):
+    """Who may write to whom across projects."""
+
+    def ask(self, request: PairRequest) -> None:
+        """Write the question, if it is not open already."""
+        ...
+
+    def pending(self, limit: int) -> tuple[PairRequest, ...]:
+        """Open questions, oldest first."""
+        ...
+
+    def request(self, request_id: RequestId) -> PairRequest | None:
+        """One open question."""
+        ...
+
+    def close(self, source: SessionId, target: SessionId) -> None:
+        """End the question of a pair for which nothing waits any more."""
+        ...
+
+    def waiting(self, source: SessionId, target: SessionId) -> tuple[Input, ...]:
+        """Inputs that wait for the pair."""
+        ...
+
+    def add_grant(self, grant: PairGrant) -> None:
+        """Write a grant."""
+        ...
+
+    def has_grant(self, source: SessionId, target: SessionId, now: int) -> bool:
+        """Whether the pair is granted now."""
+        ...
+
+    def grants(self, now: int, limit: int) -> tuple[PairGrant, ...]:
+        """Live grants, newest first."""
+        ...
+
+    def revoke(self, grant_id: GrantId) -> bool:
+        """End a grant; False if there is none."""
+        ...
+
+    def forget(self, session_id: SessionId) -> None:
+        """End the grants of a session that is deleted, and its questions for which nothing waits any more."""
         ...
 
 
@@ -347,11 +381,15 @@ class Tx(Protocol):
 
     hosts: Hosts
     sessions: Sessions
+    directory: Directory
     inputs: Inputs
+    marks: Marks
     turns: Turns
     items: Items
     messages: Messages
+    exchanges: Exchanges
     chains: Chains
+    pairs: Pairs
     journal: Journal
 
     def changed(self, session_id: SessionId, kind: str, ref: str) -> None:

@@ -19,7 +19,7 @@ from coterie.core.text import head_and_tail, mend, nearest
 from coterie.core.turn.context import shown
 from coterie.core.turn.instructions import instructions
 from coterie.core.turn.items import Item, ToolCall, ToolResult
-from coterie.core.turn.loop import AskModel, ModelFailed, Replied
+from coterie.core.turn.loop import ModelFailed, Replied
 from coterie.core.turn.turn import Turn
 from coterie.operations.invocations import Invocations
 from coterie.ports.clock import Clock
@@ -69,11 +69,9 @@ class CallDone:
 
 
 async def ask(
-    parts: RuntimeParts, scene: Scene, binding: Binding, items: Sequence[Item], *, effect: AskModel
+    parts: RuntimeParts, scene: Scene, binding: Binding, items: Sequence[Item], *, instruction: str | None
 ) -> Replied | ModelFailed:
-    """Wait as the effect says, then send one request; its text is shown live as it arrives."""
-    if effect.after_s:
-        await parts.clock.sleep(effect.after_s)
+    """Send one request; its text is shown live as it arrives."""
     turn = scene.turn
 
     def show(text: str) -> None:
@@ -81,7 +79,7 @@ async def ask(
 
     request = ModelRequest(
         binding,
-        instructions(scene.session, scene.mode(parts.permission_default), effect.instruction),
+        instructions(scene.session, scene.mode(parts.permission_default), instruction),
         shown(items),
         tuple(tool.spec for tool in parts.tools.values()),
     )

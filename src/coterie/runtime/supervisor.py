@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from coterie.app import recover
 from coterie.app.claim_turn import anything_ready, claim_turn
+from coterie.app.expire import anything_due, expire_due
 from coterie.core.errors import HostError
 from coterie.core.ids import TurnId
 from coterie.core.turn.turn import Turn
@@ -39,6 +40,8 @@ class Supervisor:
         """How many sleeps of a turn are under way: the first gives its slot back, the last takes one again."""
         self._look = asyncio.Event()
         self._audit_s = audit_s
+        self._expiry_at = float("-inf")
+        """Monotonic time of the next look for messages whose time is over."""
         self._stopping = False
         self._parts = parts
         self._worker = Worker(self._parts, self._spawn, self._passes_on)
@@ -135,6 +138,7 @@ class Supervisor:
         while True:
             try:
                 await self._adopt()
+                await self._expire()
                 await self._claim()
             except Exception:  # noqa: BLE001 - whatever it was, queues must not stand still for it (I16)
                 _LOG.exception("the queues could not be looked at; the next audit tries again")
@@ -184,6 +188,15 @@ class Supervisor:
             if turn is None:
                 return
             self.hand_over(turn.id)
+
+    async def _expire(self) -> None:
+        """End queued messages whose time is over; once an audit, for a claim ends what it meets by itself."""
+        store, clock = self._parts.store, self._parts.clock
+        if clock.monotonic() < self._expiry_at:
+            return
+        self._expiry_at = clock.monotonic() + self._audit_s
+        while await store.read(anything_due, clock.now_ms()) and await store.run(expire_due, None):
+            pass
 
     async def _adopt(self) -> None:
         """Give a worker to turns of this epoch that none was given to; end those whose worker broke."""

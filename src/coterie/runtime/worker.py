@@ -14,6 +14,7 @@ from coterie.app import describe
 from coterie.app.append_items import AppendToTurn, append_items
 from coterie.app.describe import Whole
 from coterie.app.settle_turn import Settled, SettleTurn, settle_turn
+from coterie.app.take_news import TakeNews, take_news
 from coterie.core.codes import Code
 from coterie.core.errors import StorageError, StorageUnknownError
 from coterie.core.ids import MessageId, TurnId
@@ -34,6 +35,7 @@ from coterie.core.turn.loop import (
     Started,
     ToolsFinished,
     advance,
+    joined,
 )
 from coterie.core.turn.start import binding_for
 from coterie.core.turn.states import TurnState
@@ -69,6 +71,8 @@ class _Run:
     """Messages whose outcome those results show."""
     input_tokens: int | None = None
     output_tokens: int | None = None
+    cost: int | None = None
+    """Millionths of a US dollar."""
 
     def count(self, reply: Reply) -> None:
         """Add a reply's usage."""
@@ -77,6 +81,8 @@ class _Run:
             self.input_tokens = (self.input_tokens or 0) + usage.input_tokens
         if usage.output_tokens is not None:
             self.output_tokens = (self.output_tokens or 0) + usage.output_tokens
+        if usage.cost is not None:
+            self.cost = (self.cost or 0) + usage.cost
 
 
 class Worker:
@@ -142,14 +148,36 @@ class Worker:
                 await self._append(run, items)
                 return None
             case AskModel():
-                outcome = await self._interruptible(run, ask(self._parts, scene, run.binding, run.items, effect=effect))
-                if isinstance(outcome, Replied):
-                    run.count(outcome.reply)
-                return outcome
+                return await self._ask(run, scene, effect)
             case RunTools(calls):
                 return await self._run_tools(run, calls)
             case Finish():
                 raise AssertionError("finishing is not a step of its own")
+
+    async def _ask(self, run: _Run, scene: Scene, effect: AskModel) -> Outcome:
+        """Wait as the effect says, let join what has come by then, and send one request."""
+        if effect.after_s:
+            await self._interruptible(run, self._parts.clock.sleep(effect.after_s))
+            scene = await self._now(run.turn_id)
+            if scene.turn.fenced:
+                return CancelAsked()
+        if scene.turn.news:
+            await self._take_news(run)
+        asking = ask(self._parts, scene, run.binding, run.items, instruction=effect.instruction)
+        outcome = await self._interruptible(run, asking)
+        if isinstance(outcome, Replied):
+            run.count(outcome.reply)
+        return outcome
+
+    async def _take_news(self, run: _Run) -> None:
+        """Let what is meant for the turn join it: steering, and messages that it may take in."""
+        took = await self._persisted(take_news, TakeNews(run.turn_id), None)
+        whole = await self._parts.store.read(describe.whole_turn, run.turn_id)
+        if whole is None:
+            raise _LostError
+        # After a commit of unknown end a second try finds nothing, but the transcript tells what has joined.
+        if took or len(whole.items) > len(run.items):
+            run.loop, run.items = joined(run.loop), list(whole.items)
 
     async def _run_tools(self, run: _Run, calls: Sequence[ToolCall]) -> ToolsFinished | CancelAsked:
         """Run calls one after the other: an agent that spawns and then waits means that order."""
@@ -193,6 +221,7 @@ class Worker:
             message=finish.message,
             input_tokens=run.input_tokens if run else None,
             output_tokens=run.output_tokens if run else None,
+            cost=run.cost if run else None,
             slot=self._passes_on(turn_id),
         )
         settled = await self._persisted(settle_turn, command, None)

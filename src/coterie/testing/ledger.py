@@ -7,22 +7,32 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from coterie.app import recover
 from coterie.app.append_items import AppendToTurn, append_items
-from coterie.app.cancel import Cancel, Cancelled, cancel
+from coterie.app.arrange_queue import Direction, MoveInput, OfInput, move_input, promote_input, remove_input
+from coterie.app.cancel import Cancel, Cancelled, Interrupt, cancel, interrupt
 from coterie.app.claim_turn import claim_turn
+from coterie.app.configure_session import ConfigureSession, configure_session
 from coterie.app.describe import verify
+from coterie.app.expire import expire_due
 from coterie.app.idempotency import Key
 from coterie.app.open_session import OpenSession, open_session
-from coterie.app.prompt_session import Prompted, PromptSession, prompt_session
-from coterie.app.send_message import Receipt, SendMessage, SpawnSession, send_message, spawn_session
+from coterie.app.prompt_session import Prompted, PromptSession, prompt_session, steer_session
+from coterie.app.receipt import Receipt
+from coterie.app.release import Answer, AnswerPair, Release, answer_pair, release
+from coterie.app.retry_message import RetryMessage, retry_message
+from coterie.app.send_message import SendMessage, send_message
 from coterie.app.sender import Sender
 from coterie.app.settle_turn import Settled, SettleTurn, settle_turn
+from coterie.app.spawn_session import SpawnSession, spawn_session
+from coterie.app.take_news import TakeNews, take_news
 from coterie.core.admission import Places
+from coterie.core.chain import Chain
 from coterie.core.codes import Code
-from coterie.core.ids import HostId, MessageId, SessionId, TurnId
+from coterie.core.ids import ChainId, HostId, InputId, MessageId, RequestId, SessionId, TurnId
+from coterie.core.inbound import Inbound
 from coterie.core.ledger.message import Kind, Message
 from coterie.core.ledger.states import MessageState
 from coterie.core.limits import Limits
@@ -33,7 +43,8 @@ from coterie.core.turn.turn import Turn
 from coterie.ports.clock import Clock
 from coterie.ports.feed import Delta, Feed, Listener
 from coterie.ports.ids import IdSource
-from coterie.ports.store import HostFacts, NumberedItem, Store, Tx, Violation
+from coterie.ports.rows import HostFacts, Input, NumberedItem, PairRequest, Violation
+from coterie.ports.store import Store, Tx
 from coterie.testing.clock import FakeClock
 from coterie.testing.ids import SeededIds
 
@@ -136,10 +147,12 @@ class Ledger:
         await self.recover()
 
     async def recover(self) -> None:
-        """Hold what waits and interrupt what earlier epochs were running."""
+        """Hold what waits, interrupt what earlier epochs were running and end what is no longer worth starting."""
         await self.store.run(recover.hold_queues, None)
         for turn in await self.store.read(recover.turns_left_running, None):
             await self.store.run(recover.interrupt, turn)
+        while await self.store.run(recover.expire, None):
+            pass
 
     async def look(self, query: Callable[[Tx], R]) -> R:
         """Read on one snapshot."""
@@ -153,20 +166,40 @@ class Ledger:
         """What is broken."""
         return (await self.store.read(verify, None))[1]
 
-    async def session(self, title: str = "A", mode: StoredMode = StoredMode.INHERIT) -> SessionId:
+    async def session(
+        self, title: str = "A", mode: StoredMode = StoredMode.INHERIT, *, project: str | None = None
+    ) -> SessionId:
         """Open a session."""
-        found, _ = await self.store.run(open_session, OpenSession(title, None, None, permission_mode=mode))
+        found, _ = await self.store.run(open_session, OpenSession(title, project, None, permission_mode=mode))
         return found.id
 
     async def sessions(self, titles: str) -> list[SessionId]:
         """Open one session for each character."""
         return [await self.session(title) for title in titles]
 
+    async def admit(self, session: SessionId, inbound: Inbound) -> None:
+        """Set what a session does with messages of others."""
+        await self.store.run(configure_session, ConfigureSession(session, None, inbound=inbound))
+
+    async def configure(self, session: SessionId, *, key: Key | None = None, **settings: Any) -> bool:
+        """Change a session's settings, by the names of `ConfigureSession`; returns whether the key had done it."""
+        return (await self.store.run(configure_session, ConfigureSession(session, key, **settings)))[1]
+
     async def prompt(
         self, session: SessionId, text: str = "go", *, slot: bool = True, key: Key | None = None
     ) -> Prompted:
         """Say something to a session as a person."""
         return await self.store.run(prompt_session, PromptSession(session, text, key, slot))
+
+    async def steer(
+        self, session: SessionId, text: str = "left", *, slot: bool = True, key: Key | None = None
+    ) -> Prompted:
+        """Say something to what a session runs, as a person."""
+        return await self.store.run(steer_session, PromptSession(session, text, key, slot))
+
+    async def take_news(self, turn_id: TurnId) -> bool:
+        """Let what is meant for a turn join it, as its worker does before each model request."""
+        return await self.store.run(take_news, TakeNews(turn_id))
 
     async def begin(self, session: SessionId) -> TurnId:
         """Prompt an idle session; returns the turn that runs."""
@@ -183,6 +216,11 @@ class Ledger:
         """The plainest task; tests replace what they are about."""
         return SendMessage(sender, target, "work", Kind.TASK, notify=True, key=None, slot=True)
 
+    async def send(self, source: SessionId, target: SessionId, **changes: Any) -> Receipt:
+        """Send the plainest task, but for *changes* by the names of `SendMessage`."""
+        command = self.message(await self.sender(source), target)
+        return await self.store.run(send_message, replace(command, **changes))
+
     async def task(self, source: SessionId, target: SessionId, *, slot: bool = True) -> Receipt:
         """Send a task that asks for a completion."""
         command = self.message(await self.sender(source), target)
@@ -193,11 +231,21 @@ class Ledger:
         command = self.message(await self.sender(source), target)
         return await self.store.run(send_message, replace(command, kind=Kind.MESSAGE, notify=False, slot=slot))
 
+    async def retry(self, message: MessageId, *, slot: bool = True, key: Key | None = None) -> Receipt:
+        """Let what has settled be tried once more."""
+        return await self.store.run(retry_message, RetryMessage(message, key, slot))
+
     async def spawn(
-        self, source: SessionId, *, title: str | None = None, slot: bool = True, key: Key | None = None
+        self,
+        source: SessionId,
+        *,
+        title: str | None = None,
+        slot: bool = True,
+        key: Key | None = None,
+        plugin: str | None = None,
     ) -> Receipt:
         """Spawn a session with its first task."""
-        sender = await self.sender(source)
+        sender = replace(await self.sender(source), plugin=plugin)
         command = SpawnSession(sender, "work", title, None, notify=True, key=key, slot=slot)
         return await self.store.run(spawn_session, command)
 
@@ -207,6 +255,12 @@ class Ledger:
         """Report the end of a turn."""
         assert turn_id is not None, "the turn was started"
         command = SettleTurn(turn_id, (Reply(text),), code=code, message="it broke" if code else "", slot=slot)
+        return await self.store.run(settle_turn, command)
+
+    async def spend(self, turn_id: TurnId | None, *, cost: int | None = None, tokens: int | None = None) -> Settled:
+        """Report the end of a turn that has cost something, in millionths of a US dollar; the slot is not passed on."""
+        assert turn_id is not None, "the turn was started"
+        command = SettleTurn(turn_id, (Reply("dear"),), input_tokens=tokens, cost=cost, slot=False)
         return await self.store.run(settle_turn, command)
 
     async def append(self, turn_id: TurnId, *shows: MessageId) -> bool:
@@ -220,10 +274,40 @@ class Ledger:
         """Cancel as a person, or as the session *by*."""
         return await self.store.run(cancel, Cancel(session, message, by, cascade))
 
+    async def interrupt(self, session: SessionId, *, cascade: bool = True, key: Key | None = None) -> Cancelled:
+        """Stop what a session runs, as a person."""
+        return await self.store.run(interrupt, Interrupt(session, cascade, key))
+
+    async def expire(self) -> int:
+        """End queued messages whose time is over, as the audit does."""
+        return await self.store.run(expire_due, None)
+
     async def release(self, session: SessionId | None = None) -> int:
         """Let held queues move."""
-        freed, _ = await self.store.run(recover.release, recover.Release(session, None))
+        freed, _ = await self.store.run(release, Release(session, None))
         return freed
+
+    async def remove(
+        self, session: SessionId, waiting: InputId, *, key: Key | None = None
+    ) -> tuple[MessageId | None, bool]:
+        """Take an input out of a queue."""
+        return await self.store.run(remove_input, OfInput(session, waiting, key))
+
+    async def promote(self, session: SessionId, waiting: InputId, *, key: Key | None = None) -> bool:
+        """Let an input go before others."""
+        return await self.store.run(promote_input, OfInput(session, waiting, key))
+
+    async def move(
+        self, session: SessionId, waiting: InputId, direction: Direction, *, key: Key | None = None
+    ) -> tuple[bool, bool]:
+        """Exchange an input with its neighbour."""
+        return await self.store.run(move_input, MoveInput(OfInput(session, waiting, key), direction))
+
+    async def answer(
+        self, request: RequestId, answer: Answer, *, seconds: int = 60, key: Key | None = None
+    ) -> tuple[int, bool]:
+        """Say whether a session may write to another across projects."""
+        return await self.store.run(answer_pair, AnswerPair(request, answer, seconds, key))
 
     async def claim(self) -> Turn | None:
         """Give a free slot to what has waited longest."""
@@ -253,6 +337,20 @@ class Ledger:
     async def places(self, session: SessionId) -> Places:
         """What waits in a session's queue."""
         return await self.look(lambda tx: tx.inputs.places(session))
+
+    async def queue(self, session: SessionId) -> tuple[Input, ...]:
+        """What waits in a session's queue, in the order of its parts."""
+        return await self.look(lambda tx: tx.inputs.page(session, 100))
+
+    async def asked(self) -> tuple[PairRequest, ...]:
+        """The questions that a person is asked about sessions of different projects."""
+        return await self.look(lambda tx: tx.pairs.pending(100))
+
+    async def chain(self, chain_id: ChainId) -> Chain:
+        """One chain."""
+        found = await self.look(lambda tx: tx.chains.get(chain_id))
+        assert found is not None, "the chain is in the ledger"
+        return found
 
     async def known(self, session: SessionId) -> Session:
         """One session."""

@@ -170,6 +170,13 @@ async def test_the_home_page_shows_sessions_states_and_what_is_held(live: Live) 
         ("status", "lead"),
         ("result", "lead"),
         ("release",),
+        ("queue", "list", "lead"),
+        ("session", "configure", "lead", "--mode", "ask"),
+        ("session", "fork", "lead"),
+        ("session", "archive", "lead"),
+        ("session", "delete", "lead", "--yes"),
+        ("steer", "lead", "\x1b[2J"),
+        ("interrupt", "lead"),
         ("cancel", "lead"),
     ],
 )

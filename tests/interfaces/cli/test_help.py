@@ -6,12 +6,12 @@ from typing import Final
 import pytest
 from tests.interfaces.cli.conftest import Line
 
-from coterie.interfaces.cli.app import COMMANDS, SESSION_COMMANDS
+from coterie.interfaces.cli.app import COMMANDS, GROUPS
 from coterie.interfaces.cli.command import Command
 
 ALL: Final[list[tuple[tuple[str, ...], type[Command]]]] = [
     *(((name,), command) for name, command in COMMANDS),
-    *((("session", name), command) for name, command in SESSION_COMMANDS),
+    *(((group.name, name), command) for group in GROUPS for name, command in group.commands),
 ]
 NAMES: Final = [" ".join(words) for words, _ in ALL]
 
@@ -47,7 +47,7 @@ def test_an_example_is_a_command_line(line: Line, words: tuple[str, ...], comman
 
 def test_the_summaries_fit_a_line(line: Line) -> None:
     """A list of commands whose texts are cut says nothing."""
-    for words in ((), ("session",)):
+    for words in ((), *((group.name,) for group in GROUPS)):
         assert "..." not in line(*words, "--help").stdout.partition("Commands:")[2]
 
 

@@ -5,11 +5,29 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.interfaces.cli.conftest import BOUND_S, SESSION, Line, Live, Stub, change, write_host
 
 from coterie.core.errors import ConfigInvalidError
 
-STATUS: dict[str, Any] = {"sessionId": SESSION, "title": "lead", "waiting": 0, "recentExchanges": []}
+HOSTILE = "\x1b[2J[red]x\x9b\r"
+SEND = ("send", "--from", SESSION, "--to", SESSION, "hi")
+RECEIPT: dict[str, Any] = {
+    "messageId": "msg_1",
+    "sessionId": SESSION,
+    "status": "queued",
+    "position": 1,
+    "remainingHops": 8,
+    "replayed": False,
+}
+STATUS: dict[str, Any] = {
+    "sessionId": SESSION,
+    "title": "lead",
+    "status": "idle",
+    "waiting": 0,
+    "permissionMode": "ask",
+    "recentExchanges": [],
+}
 
 
 async def test_work_between_sessions_is_told_in_words(live: Live) -> None:
@@ -48,7 +66,7 @@ async def test_prompts_and_their_end_are_told_in_words(live: Live) -> None:
     assert json.loads((await line.beside("prompt", "lead", "third", "--json")).stdout)["position"] == 2
     stopped = await line.beside("cancel", "lead")
     assert stopped.exit_code == 0
-    assert (await line.beside("release", "lead")).stdout == "No queue was held.\n"
+    assert (await line.beside("release", "lead")).stdout == "Nothing was held.\n"
 
 
 async def test_a_part_of_an_id_has_to_be_long_enough(live: Live) -> None:
@@ -146,3 +164,120 @@ def test_a_token_file_of_another_form_is_told(line: Line, data: Path) -> None:
     found = line("session", "list")
     assert found.exit_code == 1
     assert found.stderr.startswith("HOST_UNAVAILABLE: ")
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"waiting": "budget"}, f"`coterie release {SESSION}` lets it go on."),
+        ({"waiting": "policy"}, f"`coterie release {SESSION}` lets it go on."),
+        ({"waiting": "across_projects"}, "`coterie approve` shows the question"),
+        ({"held": True}, f"`coterie release {SESSION}` lets its queue go on."),
+        ({}, "`coterie wait msg_1` waits for its outcome."),
+    ],
+)
+def test_a_message_that_waits_for_a_person_says_how_they_let_it_go(
+    line: Line, stub: Stub, more: dict[str, Any], told: str
+) -> None:
+    """To wait for it would be to wait for oneself."""
+    stub.says({**RECEIPT, **more})
+    for words in (SEND, ("retry", "msg_0")):
+        found = line(*words)
+        assert found.exit_code == 0, found.output
+        assert told in found.stderr
+        assert ("waits for" in found.stdout) == ("waiting" in more)
+
+
+def test_a_reason_of_a_newer_host_is_shown_as_it_is(line: Line, stub: Stub) -> None:
+    """It may know reasons that this program does not."""
+    stub.says({**RECEIPT, "waiting": "full_moon"})
+    assert "full_moon" in line(*SEND).stdout
+
+
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        ({}, "none is configured"),
+        ({"modelKey": "a/b"}, "a/b, which is not configured any more"),
+        ({"modelKey": "a/b", "providerName": "a", "modelName": "Bee"}, "Bee (a/b)"),
+    ],
+)
+def test_a_summary_names_the_model(line: Line, stub: Stub, model: dict[str, str], told: str) -> None:
+    """A model that is gone explains why the next turn fails."""
+    stub.says({**STATUS, **model})
+    assert told in line("status", SESSION).stdout
+
+
+@pytest.mark.parametrize(
+    ("blocked", "told"),
+    [
+        ("held: restart", f"`coterie release {SESSION}` lets it go on."),
+        ("held: archived", f"`coterie release {SESSION}` or a prompt brings it back."),
+        ("running", "A turn runs"),
+        ("waiting", "Nothing of it starts by itself."),
+        ("slot", "free slot"),
+        ("full moon", "full moon"),
+    ],
+)
+def test_a_queue_says_why_it_does_not_move(line: Line, stub: Stub, blocked: str, told: str) -> None:
+    """And how much of it is not shown."""
+    waiting = {"inputId": "inp_1", "kind": "prompt", "preview": "hi", "promoted": False}
+    stub.says({"sessionId": SESSION, "blockedBy": blocked, "waiting": 101, "inputs": [waiting]})
+    found = line("queue", "list", SESSION)
+    assert told in found.stderr
+    assert "101 wait; these are the first 1." in found.stderr
+
+
+def test_a_host_without_models_says_so(line: Line, stub: Stub) -> None:
+    """With what to do."""
+    stub.says({"models": []})
+    assert "`coterie up`" in line("models").stdout
+
+
+ENDS: dict[str, str] = {"sourceTitle": HOSTILE, "targetTitle": HOSTILE, "createdAt": "now", "expiresAt": "then"}
+OUTCOME: dict[str, str] = {"messageId": "msg_1", "status": "failed", "error": HOSTILE}
+PEER: dict[str, Any] = {"sessionId": SESSION, "title": HOSTILE, "available": False}
+MODEL: dict[str, Any] = {
+    "key": HOSTILE,
+    "label": HOSTILE,
+    "aliases": [HOSTILE],
+    "origin": HOSTILE,
+    "default": True,
+    "availableForSubagents": True,
+    "reasoning": True,
+    "contextWindow": 8,
+}
+SUMMARY: dict[str, Any] = {
+    "title": HOSTILE,
+    "modelKey": "a/b",
+    "modelName": HOSTILE,
+    "currentTask": {"senderSession": PEER, "kind": "task", "status": "failed", "text": HOSTILE},
+    "result": OUTCOME,
+    "lastDelivery": {**OUTCOME, "messageId": "msg_2"},
+    "createdSessions": [PEER],
+}
+QUEUED: dict[str, Any] = {"inputId": "inp_1", "kind": "task", "preview": HOSTILE, "promoted": True, **ENDS}
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (("approve",), {"requests": [{"requestId": "req_1", "messages": 2, **ENDS}]}),
+        (("grants",), {"grants": [{"grantId": "grt_1", **ENDS}]}),
+        (("models",), {"models": [MODEL]}),
+        (("models", "resolve"), {"model": MODEL, "selection": HOSTILE}),
+        (("status", SESSION), {**STATUS, **SUMMARY}),
+        (("queue", "list", SESSION), {"sessionId": SESSION, "waiting": 1, "inputs": [QUEUED]}),
+        (("session", "rename", SESSION, "x"), {"session": {"title": HOSTILE}}),
+        (("session", "archive", SESSION), {"session": {"id": SESSION, "title": HOSTILE}}),
+    ],
+)
+def test_what_others_wrote_moves_no_cursor(
+    line: Line, stub: Stub, words: tuple[str, ...], answer: dict[str, Any]
+) -> None:
+    """Titles and texts are a model's or another session's."""
+    stub.says(answer)
+    found = line(*words)
+    assert found.exit_code == 0, found.output
+    assert not [char for char in found.output if char in "\x1b\x9b\r"]
+    assert "[red]x" in found.output

@@ -139,7 +139,7 @@ def test_a_mutation_of_unknown_outcome_is_repeated_with_its_key(line: Line, stub
     """With the key the host does it once, however often it hears of it."""
     stub.says(first, {"released": 1})
     found = line("release")
-    assert (found.exit_code, found.stdout) == (0, "Released 1 held queue.\n"), found.output
+    assert (found.exit_code, found.stdout) == (0, "Released 1 session.\n"), found.output
     assert len(stub.calls) == 2
     assert stub.calls[0] == stub.calls[1]
     assert stub.calls[0][1]["idempotencyKey"]
@@ -251,7 +251,7 @@ def test_tail_tells_what_has_become_of_what_has_changed(stub: Stub, data: Path) 
     delta = json.dumps({"sessionId": SESSION, "turnId": "turn_1", "text": "a\n\x1b[2J"})
     stub.says(
         {"turnId": "turn_5", "kind": "task", "status": "failed", "errorCode": "PROVIDER_AUTH"},
-        {"messages": [sent("msg_5", "A\nB"), sent("msg_6", "C")]},
+        {"message": sent("msg_6", "C\nD")},
     )
     stub.events = [
         change(5) + f"event: delta\ndata: {delta}\n\n".encode(),
@@ -264,14 +264,27 @@ def test_tail_tells_what_has_become_of_what_has_changed(stub: Stub, data: Path) 
         running.send_signal(signal.SIGINT)
         _, said = running.communicate(timeout=BOUND_S)
     assert lines[0] == f"now {SESSION} task turn failed PROVIDER_AUTH\n"
-    assert lines[1] == "now C → other task running\n"
+    assert lines[1] == "now C D → other task running\n"
     assert "gone" in lines[2]
     assert "Trying again in 0.1 s." in said
     assert "Connected again." in said
 
 
+def test_tail_goes_on_where_a_session_is_deleted(stub: Stub, data: Path) -> None:
+    """Its turns went with it; that it is gone is a line of its own."""
+    gone = change(6).replace(b'"turn"', b'"deleted"')
+    stub.answers = [failure("NOT_FOUND", "There is no turn 'turn_5'.")]
+    stub.events = [change(5) + gone]
+    with running_program("tail", SESSION, "--data", str(data)) as running:
+        assert running.stdout is not None
+        line = running.stdout.readline()
+        running.send_signal(signal.SIGINT)
+        running.communicate(timeout=BOUND_S)
+    assert line == f"now {SESSION} deleted\n"
+
+
 def sent(id_: str, title: str) -> dict[str, str]:
-    """A message as a chain shows it."""
+    """A message as the ledger has it."""
     told = {"sourceTitle": title, "targetTitle": "other", "kind": "task", "status": "running"}
     return {"id": id_, "sourceSessionId": SESSION, **told}
 
@@ -328,7 +341,7 @@ def test_down_stops_the_host_and_waits_for_its_end(line: Line, data: Path) -> No
 
 
 def test_down_stops_no_process_that_has_not_proved_to_be_the_host(line: Line, data: Path) -> None:
-    """A number in a file may be another program's by now."""
+    """Case 104: a number in a file may be another program's by now."""
     with hosting(data, 2) as host:
         found = line("down")
         assert found.exit_code == 1

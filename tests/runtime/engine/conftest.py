@@ -27,7 +27,7 @@ from coterie.ports.tool import Invocation
 from coterie.settings import Settings, load_settings
 from coterie.testing.clock import FakeClock
 
-BOUND_S: Final = 5.0
+BOUND_S: Final = 20.0
 """No wait of a test is longer."""
 MODELS: Final = ("one", "lead", "worker", "other")
 """The names that scripts tell sessions apart by; the first is the default."""
@@ -212,6 +212,10 @@ def _loaded() -> None:  # pyright: ignore[reportUnusedFunction]  # pytest uses i
     importlib.import_module("coterie.runtime.providers.direct")
 
 
+def _binding(name: str, api: str, url: str | None) -> Binding:
+    return Binding(f"local/{name}", api, url, name, default=name == MODELS[0], available_for_subagents=True)
+
+
 @pytest.fixture
 async def stage(tmp_path: Path) -> AsyncIterator[SetStage]:
     """Set up hosts, and check what they left."""
@@ -223,11 +227,8 @@ async def stage(tmp_path: Path) -> AsyncIterator[SetStage]:
         async def set_stage(*rules: str, **limits: int) -> Stage:
             script = parse_script("".join(map(dedent, rules)))
             server = await opened.enter_async_context(ModelServer(script))
-            models = tuple(
-                Binding(f"local/{name}", "openai-chat", f"{server.url}/v1", name, default=name == MODELS[0])
-                for name in MODELS
-            )
-            models += (Binding(f"local/{BROKEN}", "telepathy", None, BROKEN),)
+            models = tuple(_binding(name, "openai-chat", f"{server.url}/v1") for name in MODELS)
+            models += (_binding(BROKEN, "telepathy", None),)
             loaded = load_settings(tmp_path / f"data-{len(set_up)}", {"PATH": "/usr/local/bin:/usr/bin:/bin"})
             made = Stage(server, replace(loaded, models=models, limits=replace(Limits(), **limits)), project)
             set_up.append(made)

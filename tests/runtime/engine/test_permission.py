@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from tests.guarantees import guarantee
 from tests.runtime.engine.conftest import SetStage, said
 
 from coterie.core.turn.states import TurnState
@@ -74,6 +75,7 @@ async def test_reading_needs_no_permission(stage: SetStage) -> None:
     assert "old" in ((await host.ended(session)).result or "")
 
 
+@guarantee("I11")
 @pytest.mark.parametrize(
     ("lead_mode", "call", "clamped"),
     [("ask", WRITE, "ask"), ("ask", BASH, "ask"), ("accept-edits", BASH, "accept-edits")],
@@ -109,6 +111,7 @@ async def test_a_message_lends_no_more_than_its_sender_may(
     assert path.read_text().strip() == "new"
 
 
+@guarantee("I11")
 async def test_a_message_from_a_stronger_sender_raises_nothing(stage: SetStage) -> None:
     """A ceiling is a bound from above: the target's own mode holds."""
     host = await stage(_script(WRITE))
@@ -122,6 +125,7 @@ async def test_a_message_from_a_stronger_sender_raises_nothing(stage: SetStage) 
     assert path.read_text() == "old\n"
 
 
+@guarantee("I11")
 async def test_the_turn_of_a_completion_has_no_more_than_what_it_answers(stage: SetStage) -> None:
     """A completion is no new authority: it carries the ceiling of its message, whatever the sender may do now."""
     host = await stage(

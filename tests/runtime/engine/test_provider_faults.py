@@ -189,7 +189,7 @@ async def test_a_call_that_cannot_be_run_is_explained_to_the_model(stage: SetSta
 
 @pytest.mark.parametrize("requests_max", [1, 3])
 async def test_a_model_that_never_ends_is_stopped_at_the_bound(stage: SetStage, requests_max: int) -> None:
-    """The last tool's result is kept, and the refusal names the limit."""
+    """Case 106: a failure that names the limit, and no success; the last tool's result is kept."""
     host = await stage(
         "- {reply: {calls: [{tool: session_task, arguments: {action: list}}]}}", model_requests_max=requests_max
     )

@@ -24,7 +24,7 @@ async def _is_alive(host: Stage) -> None:
 
 @guarantee("I9")
 async def test_a_start_runs_nothing_and_a_release_runs_the_rest_once(stage: SetStage) -> None:
-    """What ran has unknown effects and is not repeated; what waited had none and still waits."""
+    """Case 101: what ran has unknown effects and is not repeated; what waited had none and still waits."""
     host = await stage(HANG_ONCE)
     source, worker = await host.session("lead"), await host.session("worker")
     ran, *waited = [await host.task(source, worker, text) for text in ("first", "second", "third")]
@@ -95,7 +95,7 @@ async def test_a_prompt_frees_a_held_session_and_runs_first(stage: SetStage) -> 
 
 @guarantee("I9")
 async def test_of_a_hundred_tasks_at_a_crash_the_running_are_interrupted_and_the_rest_wait(stage: SetStage) -> None:
-    """Nothing is lost and nothing runs twice, however much was under way."""
+    """Case 102: by the host's own count of its lives, and by no look at processes; nothing is lost or runs twice."""
     host = await stage("- {when: {model: worker}, reply: {hang: true}}\n- {reply: {text: noted}}", turns_max=4)
     source = await host.session("lead")
     workers = [await host.session("worker") for _ in range(100)]

@@ -7,6 +7,7 @@ from tests.runtime.engine.conftest import BOUND_S, SetStage
 
 from coterie.app import describe, recover
 from coterie.app.claim_turn import anything_ready
+from coterie.app.expire import anything_due
 from coterie.core.ids import TurnId
 from coterie.core.limits import Limits
 from coterie.core.permission import Mode
@@ -35,6 +36,7 @@ class OvertakenStore:
             await self.over.wait()
             return cast("R", None)
         answers: dict[Any, object] = {
+            anything_due: False,
             anything_ready: not self.overtaken.is_set(),
             recover.turns_running_here: (),
         }

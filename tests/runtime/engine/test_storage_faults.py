@@ -24,7 +24,8 @@ from coterie.core.turn.loop import ModelFailed, Replied
 from coterie.core.turn.states import TurnState
 from coterie.operations.invocations import Invocations
 from coterie.ports.model_provider import ModelRequest
-from coterie.ports.store import C, HostFacts, Query, R, UseCase
+from coterie.ports.rows import HostFacts
+from coterie.ports.store import C, Query, R, UseCase
 from coterie.runtime.effects import RuntimeParts
 from coterie.runtime.supervisor import Supervisor
 from coterie.storage.sqlite.feed import MemoryFeed
@@ -117,7 +118,7 @@ async def _turn(path: Path, refused: Callable[..., Any], *, after: bool) -> Asyn
 async def test_what_a_worker_has_in_hand_is_written_once_all_the_same(
     tmp_path: Path, refused: Callable[..., Any], *, after: bool
 ) -> None:
-    """A commit of unknown end may have been kept: then a second try must not write it twice."""
+    """Case 133: a commit of unknown end may have been kept, and a second try must not write it twice."""
     async with _turn(tmp_path, refused, after=after) as (moody, model):
         assert moody.refusals == 1
         assert model.asked == 2

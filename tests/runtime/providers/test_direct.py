@@ -10,7 +10,6 @@ import pytest
 from tests.runtime.providers.vendor import (
     APIS,
     BOUND_S,
-    GEMINI_USAGE,
     SECRET,
     Answer,
     asked,
@@ -21,6 +20,7 @@ from tests.runtime.providers.vendor import (
     request,
     serving,
 )
+from tests.runtime.providers.wires import CHAT_END, HELLO, START, block, chat, chat_call, event, stop, text_block
 
 from coterie.core.codes import Code
 from coterie.core.model_ref import Binding
@@ -29,69 +29,10 @@ from coterie.core.turn.items import Reply, ToolCall, ToolResult, Usage
 from coterie.core.turn.loop import ModelFailed, Replied
 from coterie.runtime.providers.direct import DirectProvider
 
-
-def chat(delta: dict[str, Any], finish: str | None = None) -> str:
-    choice = {"index": 0, "delta": delta, "finish_reason": finish}
-    chunk = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "script-1", "choices": [choice]}
-    return f"data: {json.dumps(chunk)}\n\n"
-
-
-def chat_call(name: str, arguments: str) -> str:
-    return chat({"tool_calls": [{"index": 0, "id": "call-1", "function": {"name": name, "arguments": arguments}}]})
-
-
-CHAT_USAGE = json.dumps(
-    {
-        "id": "c1",
-        "object": "chat.completion.chunk",
-        "created": 1,
-        "model": "script-1",
-        "choices": [],
-        "usage": {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18},
-    }
-)
-CHAT_END = f"data: {CHAT_USAGE}\n\ndata: [DONE]\n\n"
-
-
-def event(kind: str, **fields: Any) -> str:
-    return f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}\n\n"
-
-
-def block(index: int, start: dict[str, Any], *deltas: dict[str, Any]) -> str:
-    events = [event("content_block_start", index=index, content_block=start)]
-    events += [event("content_block_delta", index=index, delta=delta) for delta in deltas]
-    return "".join([*events, event("content_block_stop", index=index)])
-
-
-MESSAGE: dict[str, Any] = {
-    "id": "m1",
-    "type": "message",
-    "role": "assistant",
-    "model": "script-1",
-    "content": [],
-    "stop_reason": None,
-}
-START = event("message_start", message=MESSAGE | {"usage": {"input_tokens": 11, "output_tokens": 1}})
-
-
-def text_block(index: int, *texts: str) -> str:
-    return block(index, {"type": "text", "text": ""}, *({"type": "text_delta", "text": text} for text in texts))
-
-
-def stop(reason: str) -> str:
-    delta = event("message_delta", delta={"stop_reason": reason, "stop_sequence": None}, usage={"output_tokens": 7})
-    return delta + event("message_stop")
-
-
 PATHS = {
     "openai-chat": "/v1/chat/completions",
     "anthropic": "/v1/messages",
     "google": "/v1beta/models/script-1:streamGenerateContent",
-}
-HELLO = {
-    "openai-chat": Answer((chat({"role": "assistant", "content": "Hel"}), chat({"content": "lo"}, "stop"), CHAT_END)),
-    "anthropic": Answer((START, text_block(0, "Hel", "lo"), stop("end_turn"))),
-    "google": Answer((gemini({"text": "Hel"}), gemini({"text": "lo"}, finish="STOP"), GEMINI_USAGE)),
 }
 HALF = {
     "openai-chat": (chat({"role": "assistant", "content": "Hel"}),),
@@ -427,6 +368,18 @@ async def test_a_state_that_cannot_be_read_is_passed_over(provider: DirectProvid
             await asked(provider, request(binding, reply, UserPart("More")))
         sent = [[message["content"] for message in seen.body["messages"][1:]] for seen in vendor.asked]
     assert sent == [["Hi", "More"]] * 2
+
+
+@pytest.mark.parametrize("api", ["openai-chat", "anthropic"])
+async def test_blank_text_beside_a_call_is_not_sent_back(provider: DirectProvider, api: str) -> None:
+    """Some vendors refuse a block of white space, and with it every later request of the session."""
+    async with serving(HELLO[api]) as vendor:
+        binding = binding_of(vendor, api)
+        said = Reply(" \n\u200b", (ToolCall("call-1", "look", "{}"),), binding=binding.identity)
+        await asked(provider, request(binding, said, ToolResult("call-1", "look", "seen")))
+    (spoken,) = [one for one in vendor.asked[0].body["messages"] if one["role"] == "assistant"]
+    assert "\\n" not in json.dumps(spoken)
+    assert "call-1" in json.dumps(spoken)
 
 
 async def test_reasoning_in_tags_is_neither_shown_nor_sent_back(provider: DirectProvider) -> None:

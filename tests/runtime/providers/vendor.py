@@ -18,7 +18,7 @@ from coterie.ports.model_provider import ModelRequest, ToolSpec
 from coterie.runtime.providers.direct import DirectProvider
 
 SECRET = "sk-secret"  # the key that must never be shown
-BOUND_S = 5.0
+BOUND_S = 20.0
 needs_google = pytest.mark.skipif(
     (find_spec("google") is None or find_spec("google.genai") is None) and os.getenv("CI") != "true",
     reason="the extra `google` is not installed",

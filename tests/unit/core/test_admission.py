@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coterie.core import admission
-from coterie.core.admission import STREAK_MAX, Places
+from coterie.core.admission import STREAK_MAX, Heads, Places
 from coterie.core.codes import Code
 
 
@@ -16,7 +16,7 @@ def test_places_are_counted_up_to_their_bound(waiting: int, places_max: int, *, 
     """At the bound there is none; the refusal names the setting and its value."""
     prompt = admission.admit_prompt(Places(waiting, 99, 99, running=True), places_max)
     message = admission.admit_message(Places(99, waiting, 99, running=True), places_max)
-    worker = admission.admit_worker(waiting, places_max)
+    worker = admission.admit_worker(waiting, places_max, "workers_active_max")
     assert [refusal is None for refusal in (prompt, message, worker)] == [free] * 3
     if prompt and message and worker:
         assert (prompt.code, prompt.limit, prompt.value) == (Code.QUEUE_FULL, "prompts_max", places_max)
@@ -34,11 +34,18 @@ def test_an_input_starts_at_once_where_nothing_is_before_it(
     assert may is (slot and not held and not running and places == (0, 0, 0))
 
 
-@given(st.sampled_from(["p", None]), st.sampled_from(["m", None]), st.integers(0, 10))
-def test_people_come_first_but_not_for_ever(prompt: str | None, message: str | None, streak: int) -> None:
-    """Whoever waits alone goes; of two the prompt, but after three human turns the message."""
-    first = admission.head(prompt, message, streak)
-    if prompt and message:
+_PART = [st.sampled_from([name, None]) for name in "fpm"]
+
+
+@given(*_PART, st.integers(0, 10))
+def test_people_come_first_but_not_for_ever(
+    promoted: str | None, prompt: str | None, message: str | None, streak: int
+) -> None:
+    """What was promoted goes; whoever waits alone goes; of two the prompt, but after three human turns the message."""
+    first = admission.head(Heads(promoted, prompt, message), streak)
+    if promoted:
+        assert first == promoted
+    elif prompt and message:
         assert first == ("m" if streak >= STREAK_MAX else "p")
     else:
         assert first == (prompt or message)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coterie.core import chain
-from coterie.core.chain import Chain
+from coterie.core.chain import MICRO, Chain, Spending
 from coterie.core.codes import Code
 from coterie.core.ids import ChainId
 from coterie.core.refusal import Refusal
@@ -46,3 +46,32 @@ def test_budgets_end_at_their_bound(used: int, used_max: int, *, free: bool) -> 
     if message and session:
         assert (message.limit, message.value) == ("chain_messages_max", used_max)
         assert (session.limit, session.value) == ("chain_sessions_max", used_max)
+
+
+@pytest.mark.parametrize(
+    ("cost", "tokens", "spent"),
+    [
+        (0, 0, False),
+        (4_999_999, 1_999, False),
+        (5_000_000, 0, True),
+        (0, 2_000, True),
+        (5_000_000, 2_000, True),
+    ],
+)
+def test_a_chain_is_spent_at_its_bound_in_money_or_in_tokens(cost: int, tokens: int, *, spent: bool) -> None:
+    """Where no price is known tokens take its place, and a chain may have run on models of both kinds."""
+    used = Chain(ChainId("chn_1"), 1, 0, 0, cost=cost, tokens=tokens)
+    assert chain.is_spent(used, Spending(5.0, 2_000)) is spent
+
+
+@given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 9), st.integers(1, 5))
+def test_each_grant_is_as_much_again_in_both(cost: int, tokens: int, grants: int, most: int) -> None:
+    """A person who lets a chain go on is asked again after the same amount, not never."""
+    used = Chain(ChainId("chn_1"), 1, 0, 0, cost=cost * MICRO, tokens=tokens, grants=grants)
+    fits = cost < most * (1 + grants) and tokens < most * (1 + grants)
+    assert chain.is_spent(used, Spending(most, most)) is not fits
+
+
+def test_a_bound_of_nothing_is_spent_before_it_begins() -> None:
+    """`chain_cost_max = 0` lets nothing start without a person, which is what it says."""
+    assert chain.is_spent(Chain(ChainId("chn_1"), 0, 0, 0), Spending(0.0, 1))

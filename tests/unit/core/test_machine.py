@@ -66,6 +66,7 @@ def test_an_event_leads_to_one_state() -> None:
 MESSAGE_MOVES = {
     (MessageState.QUEUED, ledger.MessageBound): MessageState.RUNNING,
     (MessageState.QUEUED, ledger.InputRemoved): MessageState.CANCELLED,
+    (MessageState.QUEUED, ledger.MessageExpired): MessageState.CANCELLED,
     (MessageState.RUNNING, ledger.MessageCompleted): MessageState.COMPLETED,
     (MessageState.RUNNING, ledger.MessageFailed): MessageState.FAILED,
     (MessageState.RUNNING, ledger.MessageCancelled): MessageState.CANCELLED,
@@ -107,8 +108,8 @@ def test_the_grids_cover_every_state_and_end_where_the_machine_ends() -> None:
 
 
 @guarantee("I2")
-def test_a_message_leaves_the_queue_by_being_bound_or_removed() -> None:
-    """Two ways, both of which take its row out of the queue."""
+def test_a_message_leaves_the_queue_by_being_bound_removed_or_too_old() -> None:
+    """Three ways, all of which take its row out of the queue."""
     leaving = {event for event in MESSAGE_TABLE.events if MessageState.QUEUED in MESSAGE_TABLE.sources(event)}
-    assert leaving == {ledger.MessageBound, ledger.InputRemoved}
+    assert leaving == {ledger.MessageBound, ledger.InputRemoved, ledger.MessageExpired}
     assert MessageState.QUEUED not in {target for _, _, target in MESSAGE_TABLE.rows}

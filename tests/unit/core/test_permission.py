@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from coterie.core.permission import Decision, Mode, Risk, StoredMode, decide, least, resolve
+from coterie.core.permission import Decision, Mode, Risk, StoredMode, covers, decide, least, resolve
 
 ORDER = (Mode.ASK, Mode.ACCEPT_EDITS, Mode.AUTO)
 FREE = {
@@ -27,6 +27,12 @@ def test_a_mode_allows_what_it_allows_and_asks_for_the_rest(mode: Mode, risk: Ri
 def test_the_least_is_the_weakest_in_any_order(one: Mode, other: Mode, third: Mode) -> None:
     """Modes are text, and text has another order."""
     assert least([one, other, third]) is ORDER[min(map(ORDER.index, (one, other, third)))]
+
+
+@pytest.mark.parametrize(("ceiling", "mode"), list(product(Mode, repeat=2)))
+def test_a_ceiling_covers_itself_and_what_is_weaker(ceiling: Mode, mode: Mode) -> None:
+    """All nine cells: what joins a turn must allow at least what the turn may do."""
+    assert covers(ceiling, mode) is (ORDER.index(mode) <= ORDER.index(ceiling))
 
 
 @pytest.mark.parametrize(("stored", "default"), list(product(StoredMode, Mode)))

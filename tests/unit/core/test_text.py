@@ -62,7 +62,7 @@ def test_head_and_tail_keep_both_ends_within_the_bound(text: str, chars_max: int
 
 
 def test_an_emoji_at_the_cut_is_kept_or_left_out_whole() -> None:
-    """A half of one cannot be written to a file or a socket."""
+    """Case 136: a half of one cannot be written to a file or a socket."""
     for chars_max in range(1, 120):
         head_and_tail("😀" * 500, chars_max)[0].encode()
         json.dumps(cut("😀" * 500, chars_max)[0]).encode()

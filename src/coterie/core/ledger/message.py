@@ -35,6 +35,8 @@ class Joined(StrEnum):
 
     CLAIMED = "claimed"
     """The turn was created for it."""
+    ACCEPTED = "accepted"
+    """The running turn took it in between two model requests."""
     ABSORBED = "absorbed"
     """The running turn had read what it says."""
 
@@ -71,6 +73,18 @@ class Message:
     result: str | None = None
     truncated: bool = False
     error: str | None = None
+    retry_of: MessageId | None = None
+    """The message that a person has repeated with this one."""
+    expires_at: int | None = None
+    """When it is no longer worth starting, in epoch milliseconds."""
+
+
+class Deliver(StrEnum):
+    """When a message reaches its target."""
+
+    NEXT_TURN = "next_turn"
+    CURRENT_TURN = "current_turn"
+    """In the running turn, if the target's session lets it."""
 
 
 def completion_content(message: Message) -> str:

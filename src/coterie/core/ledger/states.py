@@ -28,6 +28,10 @@ class InputRemoved:
     """The waiting message was taken out of the queue."""
 
 
+class MessageExpired:
+    """The time in which the waiting message was worth starting has passed."""
+
+
 class MessageCompleted:
     """The turn of the message completed."""
 
@@ -49,6 +53,7 @@ MESSAGE_TABLE: Final = StateTable[MessageState](
     [
         (MessageState.QUEUED, MessageBound, MessageState.RUNNING),
         (MessageState.QUEUED, InputRemoved, MessageState.CANCELLED),
+        (MessageState.QUEUED, MessageExpired, MessageState.CANCELLED),
         (MessageState.RUNNING, MessageCompleted, MessageState.COMPLETED),
         (MessageState.RUNNING, MessageFailed, MessageState.FAILED),
         (MessageState.RUNNING, MessageCancelled, MessageState.CANCELLED),

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 from coterie.core.ids import SessionId
+from coterie.core.inbound import Inbound
 from coterie.core.permission import StoredMode
 from coterie.core.text import cut
 
@@ -18,6 +19,8 @@ class Held(StrEnum):
     """Why a session's queue does not move."""
 
     RESTART = "restart"
+    ARCHIVED = "archived"
+    """A person has put the session away; it takes no new messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,9 @@ class Session:
     revision: int
     created_at: int
     updated_at: int
+    inbound: Inbound = Inbound.ACCEPT
+    current_turn: bool = False
+    """Whether a running turn may take in messages that are sent for it."""
     created_by: SessionId | None = None
     """The session that spawned it; that makes it a worker."""
 

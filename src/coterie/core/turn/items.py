@@ -28,6 +28,8 @@ class PersonText:
     """What a person wrote."""
 
     text: str
+    unread: bool = False
+    """It was meant for a turn that ended by a cancel or a crash before its model was asked again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +54,12 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one request, as the provider counted; None is unknown, which is not zero."""
+    """Tokens of one request, as the provider counted, and what they cost; None is unknown, which is not zero."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
+    cost: int | None = None
+    """Millionths of a US dollar."""
 
 
 @dataclass(frozen=True, slots=True)

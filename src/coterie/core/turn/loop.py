@@ -130,10 +130,17 @@ def advance(turn: LoopTurn, outcome: Outcome) -> tuple[LoopTurn, tuple[Effect, .
             return turn, (Finish(cancelled=True),)
 
 
+def joined(turn: LoopTurn) -> LoopTurn:
+    """The turn after something new entered its context: steering or a message, so silence is an answer no more."""
+    return replace(turn, may_be_silent=False)
+
+
 def _settled(turn: LoopTurn, reply: Reply) -> tuple[LoopTurn, tuple[Effect, ...]]:
     excused = turn.may_be_silent
     turn = replace(turn, requests=turn.requests + 1, faults=0, may_be_silent=False)
     if is_silent(reply):
+        # Stored as empty, so that no door needs to know what counts as visible.
+        reply = replace(reply, text="")
         if excused:
             return turn, (Finish(items=(reply,)),)
         if turn.silent_once:

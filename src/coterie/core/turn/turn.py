@@ -3,7 +3,7 @@
 Pure module.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from coterie.core.ids import ChainId, HostId, InputId, MessageId, SessionId, TurnId
 from coterie.core.permission import Mode
@@ -39,3 +39,19 @@ class Turn:
     error: str | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
+    cost: int | None = None
+    """Millionths of a US dollar; None is unknown."""
+    news: bool = False
+    """Whether steering or messages wait for its next model request."""
+    more_chains: tuple[ChainId, ...] = ()
+    """Chains of the messages that joined, besides its own: what it sends is charged to all of them."""
+
+    def joined_by(self, hops: int, chain_id: ChainId) -> "Turn":
+        """The turn after a message with *hops* of *chain_id* joined it."""
+        more = self.more_chains if chain_id in self.chains else (*self.more_chains, chain_id)
+        return replace(self, hops=min(self.hops, hops), more_chains=more)
+
+    @property
+    def chains(self) -> tuple[ChainId, ...]:
+        """Its own chain first."""
+        return (self.chain_id, *self.more_chains)

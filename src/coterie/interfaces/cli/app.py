@@ -5,29 +5,79 @@ from typing import Annotated, Final
 
 import typer
 
-from coterie.interfaces.cli import messages, presence, sessions, talk, watch
-from coterie.interfaces.cli.command import Command, DataOption, JsonOption, add
+from coterie.interfaces.cli import (
+    approvals,
+    catalogue,
+    lifecycle,
+    messages,
+    presence,
+    queues,
+    sessions,
+    talk,
+    watch,
+)
+from coterie.interfaces.cli.command import Command, DataOption, Group, JsonOption, add, add_group, is_alone
 from coterie.interfaces.cli.environment import Environment
 from coterie.interfaces.cli.failure import reporting
+from coterie.interfaces.cli.map import Map
 from coterie.interfaces.cli.terminal import Terminal
 
 COMMANDS: Final[tuple[tuple[str, type[Command]], ...]] = (
     ("run", talk.Run),
     ("prompt", talk.Prompt),
+    ("steer", talk.Steer),
     ("send", messages.Send),
     ("wait", messages.Wait),
     ("result", messages.Result),
     ("cancel", messages.Cancel),
+    ("interrupt", messages.Interrupt),
+    ("retry", messages.Retry),
     ("status", sessions.Status),
     ("release", sessions.Release),
+    ("approve", approvals.Approve),
+    ("deny", approvals.Deny),
     ("tail", watch.Tail),
+    ("map", Map),
     ("down", presence.Down),
 )
-SESSION_COMMANDS: Final[tuple[tuple[str, type[Command]], ...]] = (
-    ("new", sessions.New),
-    ("list", sessions.List),
-    ("show", sessions.Show),
-    ("items", sessions.Items),
+GROUPS: Final[tuple[Group, ...]] = (
+    Group(
+        "session",
+        "Create, read and change sessions.",
+        (
+            ("new", sessions.New),
+            ("list", sessions.List),
+            ("show", sessions.Show),
+            ("items", sessions.Items),
+            ("rename", lifecycle.Rename),
+            ("configure", lifecycle.Configure),
+            ("archive", lifecycle.Archive),
+            ("delete", lifecycle.Delete),
+            ("fork", lifecycle.Fork),
+        ),
+    ),
+    Group(
+        "queue",
+        "See what waits for a session, and put it in order.",
+        (
+            ("list", queues.List),
+            ("remove", queues.Remove),
+            ("promote", queues.Promote),
+            ("move", queues.Move),
+        ),
+    ),
+    Group(
+        "grants",
+        "List and revoke what you have granted; alone it lists.",
+        (("list", approvals.Grants), ("revoke", approvals.Revoke)),
+        alone=approvals.Grants,
+    ),
+    Group(
+        "models",
+        "List models, and see which one a name means; alone it lists.",
+        (("list", catalogue.List), ("resolve", catalogue.Resolve)),
+        alone=catalogue.List,
+    ),
 )
 _HELP: Final = """A host for agent sessions that work together.
 
@@ -67,16 +117,12 @@ def build(environment: Environment) -> typer.Typer:
         context: typer.Context, *, data: DataOption = None, as_json: JsonOption = False, version: VersionOption = False
     ) -> None:
         del version
-        if context.invoked_subcommand is None:
+        if is_alone(context, data, as_json=as_json):
             with reporting(as_json=as_json):
                 presence.show_home(Terminal(environment, data, as_json=as_json))
-        elif data is not None or as_json:
-            raise typer.BadParameter("put --data and --json behind the name of the command.")
 
     for name, command in COMMANDS:
         add(app, name, command, environment)
-    group = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help="Create, list and read sessions.")
-    for name, command in SESSION_COMMANDS:
-        add(group, name, command, environment)
-    app.add_typer(group, name="session")
+    for group in GROUPS:
+        add_group(app, group, environment)
     return app

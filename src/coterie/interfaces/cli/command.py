@@ -58,6 +58,50 @@ def add(app: typer.Typer, name: str, command: type[Command], environment: Enviro
     app.command(name, help=help_of(command))(perform)
 
 
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Commands about one thing, behind its name."""
+
+    name: str
+    about: str
+    """What the help says."""
+    commands: tuple[tuple[str, type[Command]], ...]
+    alone: type[Command] | None = None
+    """What the name alone does; it takes what all commands take. None shows the help."""
+
+
+def add_group(app: typer.Typer, group: Group, environment: Environment) -> None:
+    """Add a group of commands to *app*."""
+    made = typer.Typer(rich_markup_mode=None, no_args_is_help=group.alone is None, help=group.about)
+    command = group.alone
+    if command is not None:
+
+        @made.callback(invoke_without_command=True)
+        def alone(  # pyright: ignore[reportUnusedFunction]  # typer calls it
+            context: typer.Context, *, data: DataOption = None, as_json: JsonOption = False
+        ) -> None:
+            if is_alone(context, data, as_json=as_json):
+                with reporting(as_json=as_json):
+                    command(data=data, as_json=as_json).run(Terminal(environment, data, as_json=as_json))
+
+    for name, one in group.commands:
+        add(made, name, one, environment)
+    app.add_typer(made, name=group.name)
+
+
+def is_alone(context: typer.Context, data: Path | None, *, as_json: bool) -> bool:
+    """Whether no command follows.
+
+    Raises:
+        typer.BadParameter: One follows options that would be dropped without a word.
+    """
+    if context.invoked_subcommand is None:
+        return True
+    if data is not None or as_json:
+        raise typer.BadParameter("put --data and --json behind the name of the command.")
+    return False
+
+
 def help_of(command: type[Command]) -> str:
     """The help of a command: its docstring, then its example as it is typed."""
     text = inspect.getdoc(command) or ""

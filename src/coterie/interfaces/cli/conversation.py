@@ -99,6 +99,8 @@ class Conversation:
         self._item = 0
         self._text = ""
         self._told = False
+        self.accepted = False
+        """Whether the host has taken the prompt."""
 
     def hold(self) -> Outcome:
         """Send the prompt, show the reply, return the outcome.
@@ -151,6 +153,7 @@ class Conversation:
     def _send(self) -> None:
         """Send the prompt; sent again with its key it does nothing, and tells the turn that it has got."""
         receipt = self._terminal.dial().act("session.prompt", self._prompt, self._key)
+        self.accepted = True
         self._turn_id = receipt.get("turnId")
         if self._turn_id is None and not self._told:
             self._told = True

@@ -184,7 +184,9 @@ class Dial:
             AnswerError: The host refused.
             HostUnavailableError: It does not answer.
         """
-        query = urlencode({key: value for key, value in (("sessionId", session_id), ("after", after)) if value})
+        given = {key: value for key, value in (("sessionId", session_id), ("after", after)) if value}
+        # A word of the command line may have bytes that are no text.
+        query = urlencode(given, errors="replace")
 
         def ask() -> EventStream:
             connection = self._connect()

@@ -31,16 +31,16 @@ class AnswerError(HostError):
 
 
 class AmbiguousNameError(HostError):
-    """*subject* names several sessions."""
+    """*subject* names several things of one kind."""
 
     code = Code.INVALID_ARGUMENT
 
-    def __init__(self, subject: str, candidates: tuple[str, ...]) -> None:
-        super().__init__(f"{subject!r} names {len(candidates)} sessions; give more of one of the ids.")
+    def __init__(self, subject: str, candidates: tuple[str, ...], noun: str = "sessions") -> None:
+        super().__init__(f"{subject!r} names {len(candidates)} {noun}; give more of one of the ids.")
         self.candidates = candidates
 
     def detail(self) -> dict[str, object]:
-        """The sessions that it names."""
+        """What it names."""
         return {"candidates": list(self.candidates)}
 
 
@@ -51,7 +51,8 @@ def code_of(error: HostError) -> str:
 
 def line_of(error: HostError) -> str:
     """The error as a person reads it; what its text does not say already follows in brackets."""
-    text, detail = plain(str(error)).strip(), error.detail()
+    # What the person typed may be quoted with its line ends.
+    text, detail = " ".join(plain(line).strip() for line in str(error).splitlines()), error.detail()
     more = [f"{key}: {_listed(detail[key])}" for key in ("candidates", "path") if _unsaid(detail.get(key), text)]
     limit = detail.get("limit")
     if limit is not None and str(limit) not in text:

@@ -1,22 +1,30 @@
-"""`send`, `wait`, `result` and `cancel`: work between sessions."""
+"""`send`, `wait`, `result`, `cancel`, `interrupt` and `retry`: work between sessions."""
 
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
 import typer
 
 from coterie.core.errors import InvalidArgumentError
-from coterie.interfaces.cli import tables
+from coterie.interfaces.cli import queues, tables
 from coterie.interfaces.cli.command import Command
-from coterie.interfaces.cli.dial import Answer
+from coterie.interfaces.cli.dial import Answer, Dial
+from coterie.interfaces.cli.duration import end_of
 from coterie.interfaces.cli.talk import SessionArgument, TextArgument, words
 from coterie.interfaces.cli.terminal import Terminal
 
 NAP_MS: Final = 20_000
 """How long the host sleeps in one call of a long wait."""
+CascadeOption: TypeAlias = Annotated[
+    bool, typer.Option("--cascade/--no-cascade", help="Stop also what the stopped turns have sent.")
+]
 _UNSETTLED: Final = frozenset({"queued", "running"})
+_NEXT_TURN: Final = (
+    "It waits for a turn of its own: a running turn takes in no task, and a message only where its session allows that "
+    "(`coterie session configure {id} --current-turn`)."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,38 +44,93 @@ class Send(Command):
         bool | None,
         typer.Option("--notify/--no-notify", help="Whether a completion comes back; else for tasks only."),
     ] = None
+    deliver: Annotated[
+        Literal["next-turn", "current-turn"],
+        typer.Option("--deliver", help="Whether a running turn takes the message in, where its session allows that."),
+    ] = "next-turn"
+    expires: Annotated[
+        str | None,
+        typer.Option(
+            "--expires",
+            metavar="DURATION",
+            help="Cancel it if it has not started by then: 30m, 1h30m, 2d; with --key give a time: 2031-05-01T12:00.",
+        ),
+    ] = None
     key: Annotated[
         str | None, typer.Option("--key", help="Idempotency key: the same request again with it does nothing.")
     ] = None
 
     def run(self, terminal: Terminal) -> None:
         """Send it."""
+        dial, target = terminal.dial(), terminal.session(self.target)
         given = {
-            "sessionId": terminal.session(self.target),
+            "sessionId": target,
             "content": words(self.text),
             "kind": self.kind,
             "notifyOnCompletion": self.notify,
+            "deliver": self.deliver.replace("-", "_"),
+            "expiresAt": self._end(dial, target),
             "asSessionId": terminal.session(self.source),
         }
-        receipt = terminal.dial().act("collaboration.send", given, self.key)
+        receipt = dial.act("collaboration.send", given, self.key)
         if terminal.as_json:
             terminal.json(receipt)
-            return
-        position = receipt.get("position")
-        terminal.show(
-            tables.facts(
-                [
-                    ("message", receipt["messageId"]),
-                    ("to", receipt["sessionId"]),
-                    ("state", tables.state(receipt["status"], "restart" if receipt.get("held") else None)),
-                    ("position", position),
-                    ("turn", receipt.get("turnId")),
-                    ("hops left", receipt["remainingHops"]),
-                    ("replayed", "yes: nothing new was done" if receipt["replayed"] else None),
-                ]
-            )
+        else:
+            show_receipt(terminal, receipt)
+
+    def _end(self, dial: Dial, target: str) -> str | None:
+        if self.expires is None:
+            return None
+        # The host judges by its own clock, so a duration begins there.
+        return end_of(self.expires, dial.call("collaboration.status", {"sessionId": target})["observedAt"])
+
+
+def show_receipt(terminal: Terminal, receipt: Answer) -> None:
+    """Show what became of a message that was sent, what it waits for, and how to go on."""
+    waiting, held, target = receipt.get("waiting"), receipt.get("held"), receipt["sessionId"]
+    taken = receipt.get("deliver")
+    terminal.show(
+        tables.facts(
+            [
+                ("message", receipt["messageId"]),
+                ("to", target),
+                ("state", tables.state(receipt["status"], "restart" if held else None)),
+                ("waits for", queues.reason(waiting) if waiting else None),
+                ("position", receipt.get("position")),
+                ("turn", receipt.get("turnId")),
+                ("reaches", "the running turn, with its next model request" if taken == "current_turn" else None),
+                ("hops left", receipt["remainingHops"]),
+                ("replayed", "yes: nothing new was done" if receipt["replayed"] else None),
+            ]
         )
-        terminal.remark(f"`coterie wait {receipt['messageId']}` waits for its outcome.")
+    )
+    for way in queues.remedies([waiting] if waiting else [], target):
+        terminal.remark(way)
+    if held and not waiting:
+        terminal.remark(f"`coterie release {target}` lets its queue go on.")
+    if taken == "next_turn" and receipt["status"] == "queued":
+        terminal.remark(_NEXT_TURN.format(id=target))
+    terminal.remark(f"`coterie wait {receipt['messageId']}` waits for its outcome.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Retry(Command):
+    """Send a task or message that has ended once more.
+
+    It is a new message with the same words and rights; the old one and its outcome stay.
+    """
+
+    example: ClassVar[str] = "coterie retry msg_0198f3"
+
+    message: Annotated[str, typer.Argument(metavar="MESSAGE", help="Its id.")]
+
+    def run(self, terminal: Terminal) -> None:
+        """Send it."""
+        receipt = terminal.dial().act("session.retry", {"messageId": self.message})
+        if terminal.as_json:
+            terminal.json(receipt)
+        else:
+            show_receipt(terminal, receipt)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,8 +173,8 @@ class Wait(Command):
         what = f"waiting for {self.idle or f'{len(self.ids or ())} messages'}"
         with terminal.busy(what):
             while True:
-                left_ms = NAP_MS if end_s is None else max(0, int((end_s - time.monotonic()) * 1000))
-                nap = {"timeoutMs": min(NAP_MS, left_ms)}
+                left_ms = NAP_MS if end_s is None else max(0.0, (end_s - time.monotonic()) * 1000)
+                nap = {"timeoutMs": int(min(NAP_MS, left_ms))}
                 answer = terminal.dial().call("collaboration.wait", {**parameters, **nap})
                 if not answer["timedOut"] or (left_ms <= NAP_MS and end_s is not None):
                     return answer
@@ -169,9 +232,7 @@ class Cancel(Command):
 
     session: SessionArgument
     message: Annotated[str | None, typer.Option("--message", metavar="ID", help="This message only.")] = None
-    cascade: Annotated[
-        bool, typer.Option("--cascade/--no-cascade", help="Stop also what the stopped turns have sent.")
-    ] = True
+    cascade: CascadeOption = True
 
     def run(self, terminal: Terminal) -> None:
         """Stop it."""
@@ -184,10 +245,37 @@ class Cancel(Command):
         if terminal.as_json:
             terminal.json(answer)
             return
-        messages, turns = answer["messageIds"], answer["runningTurnIds"]
-        if not messages and not turns:
+        if not show_stopped(terminal, answer):
             terminal.show("Nothing was left to stop.")
-        for message_id in messages:
-            terminal.show(f"Cancelled {message_id}.")
-        for turn_id in turns:
-            terminal.show(f"Stopping {turn_id}; it ends at its next step.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interrupt(Command):
+    """Stop the running turn of a session.
+
+    What it has sent is stopped too. What waits in the queue goes on; `coterie cancel` stops that as well.
+    """
+
+    example: ClassVar[str] = "coterie interrupt reader --no-cascade"
+
+    session: SessionArgument
+    cascade: CascadeOption = True
+
+    def run(self, terminal: Terminal) -> None:
+        """Stop it."""
+        given = {"sessionId": terminal.session(self.session), "cascade": self.cascade}
+        answer = terminal.dial().act("session.interrupt", given)
+        if terminal.as_json:
+            terminal.json(answer)
+        elif not show_stopped(terminal, answer):
+            terminal.show("No turn runs.")
+
+
+def show_stopped(terminal: Terminal, answer: Answer) -> bool:
+    """Show which messages and turns an act has stopped; returns whether there were any."""
+    messages, turns = answer["messageIds"], answer["runningTurnIds"]
+    for message_id in messages:
+        terminal.show(f"Cancelled {message_id}.")
+    for turn_id in turns:
+        terminal.show(f"Stopping {turn_id}; it ends at its next step.")
+    return bool(messages or turns)

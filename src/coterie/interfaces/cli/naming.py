@@ -1,6 +1,7 @@
-"""What a person calls a session: its id, the beginning or the end of it, or its title."""
+"""What a person calls a session: its id, the beginning or the end of it, or its title; other things have ids only."""
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from coterie.interfaces.cli.dial import Answer, Dial
@@ -37,8 +38,25 @@ def session_id_of(dial: Dial, name: str) -> str:
     return str(found[0]["id"]) if found else name
 
 
-def _is_part(name: str, session_id: str) -> bool:
-    digits = session_id.partition("_")[2]
-    if len(name.removeprefix("ses_")) < PART_CHARS_MIN:
+def one_of(name: str, ids: Sequence[str], noun: str) -> str:
+    """Return the one of *ids* that *name* is, begins or ends; what names none is passed on, for the host to refuse.
+
+    Args:
+        name: What the person typed.
+        ids: What there is.
+        noun: What they are, in the plural.
+
+    Raises:
+        AmbiguousNameError: It means several.
+    """
+    found = [name] if name in ids else [id_ for id_ in ids if _is_part(name, id_)]
+    if len(found) > 1:
+        raise AmbiguousNameError(name, tuple(found[:SHOWN_MAX]), noun)
+    return found[0] if found else name
+
+
+def _is_part(name: str, id_: str) -> bool:
+    prefix, _, digits = id_.partition("_")
+    if len(name.removeprefix(f"{prefix}_")) < PART_CHARS_MIN:
         return False
-    return session_id.startswith(name) or digits.startswith(name) or session_id.endswith(name)
+    return id_.startswith(name) or digits.startswith(name) or id_.endswith(name)

@@ -9,10 +9,12 @@ from typing import Annotated, Any, ClassVar, Final
 import typer
 
 from coterie.core.errors import HostUnavailableError
+from coterie.interfaces.cli.approvals import show_requests
 from coterie.interfaces.cli.command import Command
-from coterie.interfaces.cli.dial import HostFile, is_alive, read_host
+from coterie.interfaces.cli.dial import Answer, HostFile, is_alive, read_host
 from coterie.interfaces.cli.display import one_line
-from coterie.interfaces.cli.sessions import show_sessions, with_states
+from coterie.interfaces.cli.queues import reason
+from coterie.interfaces.cli.sessions import show_sessions, with_queues
 from coterie.interfaces.cli.terminal import Terminal
 
 SHOWN: Final = 20
@@ -27,10 +29,11 @@ def show_home(terminal: Terminal) -> None:
     """
     dial = terminal.dial_or_start()
     page = dial.call("session.list", {"limit": SHOWN})
-    sessions = with_states(dial, page["sessions"])
+    sessions = with_queues(dial, page["sessions"])
+    requests: list[Answer] = dial.call("permissions.pending")["requests"]
     url = f"{dial.host.url.rstrip('/')}/"
     if terminal.as_json:
-        told: dict[str, Any] = {"url": url, "data": str(terminal.data), "sessions": sessions}
+        told: dict[str, Any] = {"url": url, "data": str(terminal.data), "sessions": sessions, "requests": requests}
         terminal.json(told)
         return
     terminal.show(f"Coterie runs at {url} with its data in {terminal.data}", "")
@@ -40,11 +43,28 @@ def show_home(terminal: Terminal) -> None:
     show_sessions(terminal, sessions)
     if page.get("cursor"):
         terminal.show("", "There are more: `coterie session list`.")
-    held = [session for session in sessions if session.get("held")]
-    if held:
-        terminal.show("", "Held since the last stop of the host:")
-        terminal.show(*(f"  {one_line(one['title'])}: {one['waiting']} waiting" for one in held))
-        terminal.show("`coterie release` lets them go on, `coterie release SESSION` one of them.")
+    _show_stopped(terminal, [(session, _stopped_by(session)) for session in sessions])
+    if requests:
+        terminal.show("")
+        show_requests(terminal, requests)
+
+
+def _stopped_by(session: Answer) -> list[str]:
+    """Why inputs of a session wait for a release; empty where none does."""
+    if session.get("held") == "restart":
+        return ["since the last stop of the host"]
+    return [f"for {reason(one)}" for one in session.get("waitingFor", ()) if one != "across_projects"]
+
+
+def _show_stopped(terminal: Terminal, sessions: list[tuple[Answer, list[str]]]) -> None:
+    lines = [
+        f"  {one_line(session['title'])}: {session['waiting']} waiting {'; '.join(reasons)}"
+        for session, reasons in sessions
+        if reasons
+    ]
+    if lines:
+        terminal.show("", "What does not go on by itself:", *lines)
+        terminal.show("`coterie release SESSION` lets one of them go on, `coterie release` all.")
 
 
 @dataclass(frozen=True, kw_only=True)

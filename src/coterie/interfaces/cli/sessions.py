@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final
 
 import typer
+from rich.text import Text
 
 from coterie.interfaces.cli import tables
 from coterie.interfaces.cli.command import Command
@@ -13,28 +14,36 @@ from coterie.interfaces.cli.talk import ModelOption, ModeOption, ProjectOption, 
 from coterie.interfaces.cli.terminal import Terminal
 
 PAGE: Final = 50
+_INBOUND: Final = {
+    "accept": "accept: what other sessions send may start",
+    "hold": "hold: what other sessions send waits for your release",
+    "refuse": "refuse: other sessions may not send",
+}
+_DELIVERY: Final = {
+    True: "a running turn takes in messages that are sent for it",
+    False: "messages wait for the next turn",
+}
+_HELD: Final = {"restart": "since the last stop of the host", "archived": "archived"}
 
 
-def with_states(dial: Dial, sessions: list[Answer]) -> list[Answer]:
-    """Sessions with the state of each, and how much waits where a queue is held."""
-    states: dict[str, str] = {}
-    if sessions:
-        listed = dial.call("collaboration.list", {"limit": min(100, len(sessions) + 10)})["sessions"]
-        states = {entry["sessionId"]: entry["status"] for entry in listed}
+def with_queues(dial: Dial, sessions: list[Answer]) -> list[Answer]:
+    """Sessions, and of each whose queue may not move by itself how much waits and what for.
+
+    They get the keys `waiting`, a number, and `waitingFor`, words of `queue.list`.
+    """
     known = list[Answer]()
     for session in sessions:
-        status, waiting = states.get(session["id"]), None
-        if status is None or session.get("held"):
-            # It moved between the two lists, or the list does not tell how much waits.
-            summary = dial.call("collaboration.status", {"sessionId": session["id"]})
-            status, waiting = summary["status"], summary["waiting"]
-        more = {"status": status} | ({} if waiting is None else {"waiting": waiting})
-        known.append({**session, **more})
+        if session.get("held") or session["status"] == "queued":
+            queue = dial.call("queue.list", {"sessionId": session["id"]})
+            reasons = sorted({one["waiting"] for one in queue["inputs"] if one.get("waiting")})
+            known.append({**session, "waiting": queue["waiting"], "waitingFor": reasons})
+        else:
+            known.append(session)
     return known
 
 
 def show_sessions(terminal: Terminal, sessions: list[Answer]) -> None:
-    """Show sessions with their states, as `with_states` makes them; their order tells which was updated last."""
+    """Show sessions with their states; their order tells which was updated last."""
     rows = [
         (session["id"], tables.state(session["status"], session.get("held")), session["title"]) for session in sessions
     ]
@@ -43,6 +52,7 @@ def show_sessions(terminal: Terminal, sessions: list[Answer]) -> None:
 
 def show_session(terminal: Terminal, session: Answer) -> None:
     """Show one session."""
+    held = str(session.get("held", ""))
     terminal.show(
         tables.facts(
             [
@@ -51,7 +61,9 @@ def show_session(terminal: Terminal, session: Answer) -> None:
                 ("folder", session.get("projectPath")),
                 ("model", session.get("model", "the default")),
                 ("mode", session["permissionMode"]),
-                ("held", session.get("held")),
+                ("inbound", _INBOUND.get(session["inbound"], session["inbound"])),
+                ("delivery", _DELIVERY[session["currentTurnDelivery"]]),
+                ("held", _HELD.get(held, held) or None),
                 ("created by", session.get("createdBySessionId")),
                 ("created", session["createdAt"]),
                 ("updated", session["updatedAt"]),
@@ -98,15 +110,14 @@ class List(Command):
 
     def run(self, terminal: Terminal) -> None:
         """Show one page."""
-        dial = terminal.dial()
-        page = dial.call("session.list", {"limit": self.limit, "cursor": self.cursor})
+        page = terminal.dial().call("session.list", {"limit": self.limit, "cursor": self.cursor})
         if terminal.as_json:
             terminal.json(page)
             return
         if not page["sessions"]:
             terminal.show("No sessions. `coterie run` makes the first one.")
             return
-        show_sessions(terminal, with_states(dial, page["sessions"]))
+        show_sessions(terminal, page["sessions"])
         if page.get("cursor"):
             terminal.remark(f"More: --cursor {page['cursor']}")
 
@@ -167,43 +178,74 @@ class Status(Command):
         if terminal.as_json:
             terminal.json(answer)
             return
-        created: list[Answer] = answer.get("createdSessions") or []
-        last: Answer = answer.get("lastTurn") or {}
-        terminal.show(
-            tables.facts(
-                [
-                    ("session", answer["sessionId"]),
-                    ("title", answer["title"]),
-                    ("state", tables.state(answer["status"], answer.get("held"))),
-                    ("waiting", answer["waiting"]),
-                    ("model", answer.get("model", "the default")),
-                    ("mode", answer["permissionMode"]),
-                    ("created by", tables.named(answer.get("createdBySession"))),
-                    ("created", "\n".join(str(tables.named(one)) for one in created) or None),
-                    ("last turn", f"{last['turnId']} {last['status']}" if last else None),
-                    ("error", last.get("error")),
-                ]
-            )
-        )
-        exchanges: list[Answer] = answer.get("recentExchanges") or []
+        terminal.show(tables.facts([*_about(answer), *_work(answer)]))
+        exchanges: list[Answer] = answer["recentExchanges"]
         if exchanges:
             rows = [
                 (
                     one["messageId"],
-                    f"{one['kind']} {'from' if one['direction'] == 'incoming' else 'to'} {one['peer']['title']}",
+                    f"{one['kind']} {'from' if one['direction'] == 'incoming' else 'to'} {tables.titled(one['peer'])}",
                     tables.state(one["status"]),
                     tables.preview(one["preview"]),
                 )
                 for one in exchanges
             ]
             terminal.show("", tables.table(("ID", "MESSAGE", "STATE", "TEXT"), rows))
+        if answer["waiting"]:
+            terminal.remark(f"`coterie queue list {answer['sessionId']}` shows what waits, and why.")
+
+
+def _about(answer: Answer) -> list[tuple[str, Any]]:
+    created: list[Answer] = answer.get("createdSessions") or []
+    return [
+        ("session", answer["sessionId"]),
+        ("title", answer["title"]),
+        ("state", tables.state(answer["status"], answer.get("held"))),
+        ("waiting", answer["waiting"]),
+        ("model", _model(answer)),
+        ("mode", answer["permissionMode"]),
+        ("created by", tables.named(answer.get("createdBySession"))),
+        ("created", "\n".join(str(tables.named(one)) for one in created) or None),
+    ]
+
+
+def _model(answer: Answer) -> str:
+    key, name = answer.get("modelKey"), answer.get("modelName")
+    if key is None:
+        return "none is configured"
+    return f"{key}, which is not configured any more" if name is None else f"{name} ({key})"
+
+
+def _work(answer: Answer) -> list[tuple[str, Any]]:
+    task, last = answer.get("currentTask"), answer.get("lastTurn")
+    result, delivery = answer.get("result"), answer.get("lastDelivery")
+    if result and delivery and result["messageId"] == delivery["messageId"]:
+        delivery = None
+    return [
+        ("task", _task(task) if task else None),
+        ("result", _outcome(result) if result else None),
+        ("last delivery", _outcome(delivery) if delivery else None),
+        ("last turn", f"{last['turnId']} {last['status']}" if last else None),
+        ("error", last.get("error") if last else None),
+    ]
+
+
+def _task(task: Answer) -> Text:
+    who = tables.titled(task["senderSession"])
+    return tables.noted(f"{task['kind']} from {who}, {task['status']}", task["text"])
+
+
+def _outcome(delivery: Answer) -> Text:
+    told = f"{delivery['messageId']} {delivery['status']}"
+    return tables.noted(told, delivery.get("error") or delivery.get("text") or "")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Release(Command):
-    """Let queues go on that a restart has held.
+    """Let go on what waits for you.
 
-    Nothing begins by itself after a start: what waited then goes on with this, or with a prompt to its session.
+    That is a queue that a restart has held, what a session holds back by its inbound setting, and work whose chain has
+    spent its budget; it may then spend as much again. An archived session is freed by its name only.
     """
 
     example: ClassVar[str] = "coterie release"
@@ -220,4 +262,4 @@ class Release(Command):
             terminal.json(answer)
         else:
             count = answer["released"]
-            terminal.show("No queue was held." if count == 0 else f"Released {count} held queue{'s'[: count != 1]}.")
+            terminal.show("Nothing was held." if count == 0 else f"Released {count} session{'s'[: count != 1]}.")

@@ -22,7 +22,9 @@ PREVIEW_CHARS_MAX: Final = 120
 def state(word: str, held: str | None = None) -> Text:
     """A state, and why its queue does not move."""
     shown = Text(one_line(word), style=_STYLES.get(word, ""))
-    if held:
+    if held == "archived":
+        shown.append(", archived", style="dim")
+    elif held:
         shown.append(f", held ({one_line(held)})", style="bold yellow")
     return shown
 
@@ -31,6 +33,11 @@ def preview(text: str | None) -> Text:
     """The start of a text, on one line."""
     line = one_line(text or "")
     return Text(line if len(line) <= PREVIEW_CHARS_MAX else f"{line[:PREVIEW_CHARS_MAX]}…")
+
+
+def noted(note: str, text: str) -> Text:
+    """The start of a text, and what there is to say about it."""
+    return Text(f"{one_line(note)}: ") + preview(text) if text else Text(one_line(note))
 
 
 def table(titles: Sequence[str], rows: Iterable[Sequence[Text | str]]) -> Table:
@@ -55,8 +62,13 @@ def facts(pairs: Iterable[tuple[str, Any]]) -> Table:
 
 
 def named(reference: Answer | None) -> str | None:
-    """A session by title and id."""
-    return f"{reference['title']} ({reference['sessionId']})" if reference else None
+    """A session by title and id, and whether it is still there."""
+    return f"{titled(reference)} ({reference['sessionId']})" if reference else None
+
+
+def titled(reference: Answer) -> str:
+    """A session by title, and whether it is still there."""
+    return f"{reference['title']}{'' if reference.get('available', True) else ' [deleted]'}"
 
 
 def message_facts(message: Answer) -> Table:
@@ -70,6 +82,8 @@ def message_facts(message: Answer) -> Table:
             ("to", f"{message['targetTitle']} ({message['targetSessionId']})"),
             ("turn", message.get("turnId")),
             ("answers", message.get("replyToMessageId")),
+            ("retry of", message.get("retryOfMessageId")),
+            ("expires", message.get("expiresAt")),
             ("error", message.get("error")),
             ("result", message.get("result")),
             ("", "The result is cut; `coterie session items` has all of it." if message.get("truncated") else None),
@@ -86,7 +100,8 @@ def item_lines(item: Answer) -> list[str | Text]:
         "reply": "reply",
         "tool_result": f"{item.get('tool', 'tool')} {'failed' if item.get('error') else 'answered'}",
     }.get(item["kind"], item["kind"])
-    lines: list[str | Text] = [Text(one_line(f"{item['number']}. {speaker}"), style="bold")]
+    unread = ", unread: the turn ended before a model was shown it" if item.get("unread") else ""
+    lines: list[str | Text] = [Text(one_line(f"{item['number']}. {speaker}{unread}"), style="bold")]
     if item["text"]:
         lines.append(plain(item["text"]))
     lines += [one_line(f"calls {call['name']} {call['arguments']}") for call in item.get("calls") or ()]

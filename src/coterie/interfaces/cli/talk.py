@@ -1,17 +1,20 @@
-"""`run` and `prompt`: a person speaks to a session."""
+"""`run`, `prompt` and `steer`: a person speaks to a session."""
 
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
 import typer
 
-from coterie.core.errors import InvalidArgumentError
+from coterie.core.errors import HostError, InvalidArgumentError
 from coterie.core.session.session import title_from
 from coterie.core.text import is_blank
 from coterie.interfaces.cli.command import Command
 from coterie.interfaces.cli.conversation import Conversation
+from coterie.interfaces.cli.dial import Answer
+from coterie.interfaces.cli.failure import AnswerError
 from coterie.interfaces.cli.terminal import Terminal
 
 Mode: TypeAlias = Literal["ask", "accept-edits", "auto"]
@@ -53,14 +56,28 @@ def words(text: str) -> str:
         raise InvalidArgumentError(f"The input stream is not text: {error}.") from error
 
 
-def converse(terminal: Terminal, session_id: str, text: str) -> None:
+def converse(terminal: Terminal, session_id: str, text: str, *, made: bool = False) -> None:
     """Send a prompt, show the reply as it comes, and tell how it ended.
+
+    Args:
+        terminal: Where to show it.
+        session_id: The session.
+        text: The prompt.
+        made: The session was made for this prompt, so if that is refused it goes too.
 
     Raises:
         HostError: The host refused.
         typer.Exit: With 1, when the turn did not complete.
     """
-    outcome = Conversation(terminal, session_id, text).hold()
+    conversation = Conversation(terminal, session_id, text)
+    try:
+        outcome = conversation.hold()
+    except AnswerError as error:
+        # What may be tried again may have been done.
+        if made and not conversation.accepted and not error.data.get("retryable"):
+            with suppress(HostError):
+                terminal.dial().act("session.delete", {"sessionId": session_id})
+        raise
     if terminal.as_json:
         terminal.json(outcome.wire())
     elif outcome.status != "completed":
@@ -108,7 +125,7 @@ class Run(Command):
                 },
             )["session"]["id"]
             terminal.remark(f"session {session_id}")
-        converse(terminal, session_id, text)
+        converse(terminal, session_id, text, made=self.session is None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +150,37 @@ class Prompt(Command):
         receipt = terminal.dial().act("session.prompt", {"sessionId": session_id, "text": text})
         if terminal.as_json:
             terminal.json(receipt)
-        elif receipt.get("turnId"):
-            terminal.show(f"Running in {receipt['turnId']}; `coterie session items {session_id}` shows its answer.")
         else:
-            terminal.show(f"Queued at position {receipt.get('position')}.")
+            terminal.show(_begun(receipt, session_id))
+
+
+def _begun(receipt: Answer, session_id: str) -> str:
+    """What became of a prompt."""
+    if receipt.get("turnId"):
+        return f"Running in {receipt['turnId']}; `coterie session items {session_id}` shows its answer."
+    return f"Queued at position {receipt.get('position')}."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Steer(Command):
+    """Say something to the turn that a session runs.
+
+    Its next model request shows it; nothing that runs is stopped. Where no turn runs, or the turn ends before, it
+    becomes a prompt.
+    """
+
+    example: ClassVar[str] = 'coterie steer lead "Leave the tests as they are."'
+
+    session: SessionArgument
+    text: TextArgument
+
+    def run(self, terminal: Terminal) -> None:
+        """Say it."""
+        text, session_id = words(self.text), terminal.session(self.session)
+        receipt = terminal.dial().act("session.steer", {"sessionId": session_id, "text": text})
+        if terminal.as_json:
+            terminal.json(receipt)
+        elif receipt["accepted"]:
+            terminal.show(f"Given to {receipt['turnId']}, which sees it with its next model request.")
+        else:
+            terminal.show(f"No turn could take it in, so it is a prompt. {_begun(receipt, session_id)}")

@@ -92,6 +92,14 @@ class Terminal:
         if not self.as_json:
             self._err.print(one_line(text), style=style, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
+    def is_sure(self, question: str) -> bool | None:
+        """Ask a person, who has to say yes; None where nobody can be asked."""
+        if not (sys.stdin.isatty() and self._err.is_terminal):
+            return None
+        sys.stderr.write(f"{one_line(question)} [y/N] ")
+        sys.stderr.flush()
+        return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
     def busy(self, text: str) -> AbstractContextManager[object]:
         """Show that something takes its time, where somebody looks."""
         if self.as_json or not self._err.is_terminal:

@@ -5,9 +5,11 @@ from typing import Annotated, ClassVar
 
 import typer
 
+from coterie.core.codes import Code
 from coterie.interfaces.cli.command import Command
 from coterie.interfaces.cli.dial import Answer, Event
 from coterie.interfaces.cli.display import one_line
+from coterie.interfaces.cli.failure import AnswerError
 from coterie.interfaces.cli.follow import Lost, Opened, Start, follow
 from coterie.interfaces.cli.terminal import Terminal
 
@@ -61,15 +63,26 @@ class Tail(Command):
         """What has changed, in the words of the ledger as it is by now."""
         session_id, kind, ref = data["sessionId"], data["kind"], data["ref"]
         if kind == "message":
-            chain = terminal.dial().call("collaboration.chain", {"messageId": ref})["messages"]
-            found = [message for message in chain if message["id"] == ref]
+            message = terminal.dial().call("collaboration.message", {"messageId": ref})["message"]
             # Both ends note a message; a stream over all tells it once.
-            return [_message(one) for one in found if self.session or one["sourceSessionId"] == session_id]
+            return [_message(message)] if self.session or message["sourceSessionId"] == session_id else []
         if kind == "turn":
-            turn = terminal.dial().call("session.turn", {"turnId": ref})
+            turn = _turn(terminal, ref)
+            if turn is None:
+                return []
             reason = f"  {turn['errorCode']}" if turn.get("errorCode") else ""
             return [f"{session_id}  {turn['kind']} turn  {turn['status']}{reason}"]
         return [f"{session_id}  {kind}"]
+
+
+def _turn(terminal: Terminal, turn_id: str) -> Answer | None:
+    """The turn; None if its session is deleted, which has a line of its own."""
+    try:
+        return terminal.dial().call("session.turn", {"turnId": turn_id})
+    except AnswerError as error:
+        if error.code is not Code.NOT_FOUND:
+            raise
+        return None
 
 
 def _message(message: Answer) -> str:

@@ -30,7 +30,7 @@ from coterie.operations.params import Params
 from coterie.operations.perform import Operations, decode
 from coterie.operations.views import ChangeView
 from coterie.ports.feed import Delta
-from coterie.ports.store import Change
+from coterie.ports.rows import Change
 
 BEAT_S: Final = 15.0
 """Seconds of silence after which a comment tells that the stream lives."""
@@ -41,7 +41,7 @@ class Subscribe(Params):
 
     session_id: str | None = None
     """One session's stream, positions are its revisions; the stream over all if absent."""
-    after: Annotated[int | None, Field(ge=0)] = None
+    after: Annotated[int | None, Field(ge=0, lt=2**53)] = None
     """The last position that is known; only what comes from now on if absent."""
 
 

@@ -24,16 +24,21 @@ _ANYWHERE: Final = (
     Code.HOST_UNAVAILABLE,
 )
 _POSTED: Final = (Code.FORBIDDEN_ORIGIN,)
-_MUTATING: Final = (
+_CHOOSING: Final = (
     Code.PERMISSION_DENIED,
-    Code.CONFLICT,
-    Code.IDEMPOTENCY_CONFLICT,
-    Code.LIMIT_EXCEEDED,
-    Code.AGENT_BUSY,
-    Code.QUEUE_FULL,
     Code.MODEL_NOT_CONFIGURED,
     Code.MODEL_NOT_FOUND,
     Code.MODEL_AMBIGUOUS,
+)
+"""What a model's name may be refused with."""
+_MUTATING: Final = (
+    Code.CONFLICT,
+    Code.IDEMPOTENCY_CONFLICT,
+    Code.WORKER_NOT_READY,
+    Code.LIMIT_EXCEEDED,
+    Code.AGENT_BUSY,
+    Code.QUEUE_FULL,
+    *_CHOOSING,
     Code.STORAGE_UNKNOWN,
 )
 _ERROR: Final[dict[str, Any]] = {
@@ -124,6 +129,10 @@ def responses(operation: Operation) -> dict[int | str, dict[str, Any]]:
         codes += _POSTED
     if operation.mutates:
         codes += _MUTATING
+    elif operation.name.startswith("models."):
+        codes += _CHOOSING
+    if operation.name == "collaboration.wait":
+        codes.append(Code.WAIT_CYCLE)
     found: dict[int | str, dict[str, Any]] = {}
     for status in sorted({ERRORS[code].http for code in codes}):
         found[status] = _refused(code for code in codes if ERRORS[code].http == status)

@@ -38,9 +38,11 @@ ERRORS: Final[Mapping[Code, Row]] = MappingProxyType(
         Code.NOT_FOUND: Row(404, -32005, 1),
         Code.CONFLICT: Row(409, -32006, 1),
         Code.IDEMPOTENCY_CONFLICT: Row(409, -32007, 1),
+        Code.WORKER_NOT_READY: Row(409, -32012, 1),
         Code.LIMIT_EXCEEDED: Row(429, -32008, 1),
         Code.AGENT_BUSY: Row(429, -32009, 1),
         Code.QUEUE_FULL: Row(429, -32010, 1),
+        Code.WAIT_CYCLE: Row(409, -32011, 1),
         Code.INTERNAL: Row(500, -32603, 1),
         Code.STORAGE_ERROR: Row(503, -32013, 1),
         Code.STORAGE_UNKNOWN: Row(503, -32014, 1),
@@ -65,10 +67,19 @@ ERRORS: Final[Mapping[Code, Row]] = MappingProxyType(
 )
 
 
+MESSAGE_CHARS_MAX: Final = 2_000
+"""Characters of an error's text: it may quote what was asked, and that may be a megabyte."""
+
+
 def error_body(error: HostError) -> dict[str, Any]:
     """The fault as JSON-RPC's error object, equal at every door."""
     shown = {"errorCode": error.code.value, "retryable": error.retryable, **error.detail()}
-    return {"code": ERRORS[error.code].rpc, "message": mend(str(error)), "data": shown}
+    return {"code": ERRORS[error.code].rpc, "message": mend(_bounded(str(error))), "data": shown}
+
+
+def _bounded(text: str) -> str:
+    half = MESSAGE_CHARS_MAX // 2 - 2
+    return text if len(text) <= MESSAGE_CHARS_MAX else f"{text[:half]} … {text[-half:]}"
 
 
 def fault_of(error: Exception) -> HostError:

@@ -25,11 +25,13 @@ from pydantic_ai.messages import (
 from pydantic_ai.usage import RequestUsage
 from pydantic_core import PydanticSerializationError
 
+from coterie.core.model_price import own_cost
 from coterie.core.model_ref import Binding
-from coterie.core.text import mend
+from coterie.core.text import is_blank, mend
 from coterie.core.turn.context import UserPart
 from coterie.core.turn.items import Reply, ToolCall, ToolResult, Usage
 from coterie.ports import model_provider
+from coterie.runtime.providers.price_table import listed_cost
 
 _TAGGED: Final = "content"
 """The id that the library gives to reasoning that stood in tags inside the text: no field of the provider's."""
@@ -63,7 +65,7 @@ def reply(response: ModelResponse, text: str, binding: Binding) -> Reply:
         thinking=mend("\n\n".join(thought for thought in thoughts if thought)),
         binding=binding.identity,
         state=_state(response),
-        usage=_usage(response.usage),
+        usage=_usage(response, binding),
     )
 
 
@@ -72,9 +74,12 @@ def _call(part: ToolCallPart) -> ToolCall:
     return ToolCall(mend(part.tool_call_id), mend(part.tool_name), mend(arguments) or "{}")
 
 
-def _usage(usage: RequestUsage) -> Usage:
+def _usage(response: ModelResponse, binding: Binding) -> Usage:
     """No request costs no tokens, so zero means that the provider did not count."""
-    return Usage(usage.input_tokens or None, usage.output_tokens or None)
+    read, written = response.usage.input_tokens or None, response.usage.output_tokens or None
+    if binding.has_prices:
+        return Usage(read, written, own_cost(binding, read, written))
+    return Usage(read, written, listed_cost(binding, response))
 
 
 def _state(response: ModelResponse) -> str | None:
@@ -101,9 +106,9 @@ def _is_opaque(part: ModelResponsePart) -> bool:
 def _response(item: Reply, binding: Binding) -> ModelResponse:
     kept = _kept(item.state) if item.state is not None and item.binding == binding.identity else None
     if kept is not None:
-        parts = [_sendable(part) for part in kept.parts if _is_opaque(part) or not isinstance(part, ThinkingPart)]
-        return replace(kept, parts=parts)
-    text = [TextPart(item.text)] if item.text else []
+        return replace(kept, parts=[_sendable(part) for part in kept.parts if _is_opaque(part) or _says(part)])
+    # Blank text beside a call is refused by some vendors, and says nothing to any.
+    text = [] if is_blank(item.text) else [TextPart(item.text)]
     calls = [ToolCallPart(call.name, _arguments(call.arguments), call.id) for call in item.calls]
     return ModelResponse([*text, *calls])
 
@@ -115,6 +120,11 @@ def _kept(state: str) -> ModelResponse | None:
     except (ValidationError, ValueError):
         return None
     return kept if isinstance(kept, ModelResponse) else None
+
+
+def _says(part: ModelResponsePart) -> bool:
+    """Whether *part* is something that the next request has to hold."""
+    return not isinstance(part, ThinkingPart) and not (isinstance(part, TextPart) and is_blank(part.content))
 
 
 def _sendable(part: ModelResponsePart) -> ModelResponsePart:

@@ -10,7 +10,7 @@ from coterie.core.ledger.message import Joined, Kind, Message, Via
 from coterie.core.ledger.states import MessageState
 from coterie.core.turn.items import Item, PersonText, Reply, SessionText, ToolResult
 from coterie.core.turn.turn import Turn
-from coterie.ports.store import NumberedItem
+from coterie.ports.rows import Acceptance, NumberedItem
 from coterie.storage.sql.driver import Driver, Row
 
 ITEM_KINDS: Final[dict[str, type[Item]]] = {
@@ -22,15 +22,16 @@ ITEM_KINDS: Final[dict[str, type[Item]]] = {
 """The name of each type of item in its row; never renamed."""
 
 SENT_WINDOW: Final = 64
-"""How many of a session's newest messages `sent_last` looks through, so that its cost has a bound (I15)."""
+"""How many of a session's newest messages are looked through for one of a kind, so that its cost has a bound (I15)."""
 
+_ALL: Final = 1 << 62
 _NAMES: Final = {type_: name for name, type_ in ITEM_KINDS.items()}
 _ENCODER: Final = msgspec.json.Encoder()
 _DECODERS: Final = {name: msgspec.json.Decoder(type_) for name, type_ in ITEM_KINDS.items()}
 
 
 def _message(row: Row) -> Message:
-    values = list(row[:22])
+    values = list(row[:24])
     values[6], values[8], values[9] = Kind(row[6]), MessageState(row[8]), bool(row[9])
     values[15], values[17] = Joined(row[15]) if row[15] else None, Via(row[17]) if row[17] else None
     values[20] = bool(row[20])
@@ -74,6 +75,8 @@ class SqlMessages:
             result=message.result,
             truncated=int(message.truncated),
             error=message.error,
+            retry_of=message.retry_of,
+            expires_at=message.expires_at,
         )
 
     def _one(self, name: str, **params: object) -> Message | None:
@@ -85,12 +88,23 @@ class SqlMessages:
         return self._one("get_message", id=message_id)
 
     def move(
-        self, message_id: MessageId, event: type, now: int, *, into: tuple[TurnId, Joined] | None = None
+        self,
+        message_id: MessageId,
+        event: type,
+        now: int,
+        *,
+        into: tuple[TurnId, Joined] | None = None,
+        error: str | None = None,
     ) -> Message | None:
         """See the port."""
         turn_id, joined = into or (None, None)
         return self._one(
-            f"move_message.{event.__name__}", id=message_id, turn_id=turn_id, joined=joined and joined.value, now=now
+            f"move_message.{event.__name__}",
+            id=message_id,
+            turn_id=turn_id,
+            joined=joined and joined.value,
+            error=error,
+            now=now,
         )
 
     def settle_turn(self, turn: Turn, event: type, now: int) -> tuple[Message, ...]:
@@ -113,6 +127,32 @@ class SqlMessages:
         """See the port."""
         return self._one("completion_of", message_id=message_id)
 
+    def open_between(self, target: SessionId, source: SessionId | None) -> tuple[Message, ...]:
+        """See the port."""
+        found = _messages(self._driver.all("open_to", target=target))
+        return tuple(message for message in found if source in (None, message.source_session_id))
+
+    def accepted(self, turn_id: TurnId) -> int:
+        """See the port."""
+        row = self._driver.one("accepted_count", turn_id=turn_id)
+        assert row is not None
+        return row[0]
+
+    def due(self, now: int, limit: int) -> tuple[Message, ...]:
+        """See the port."""
+        return _messages(self._driver.all("due_messages", now=now, limit=limit))
+
+
+class SqlExchanges:
+    """Implements `ports.reading.Exchanges`."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+
+    def _one(self, name: str, **params: object) -> Message | None:
+        row = self._driver.one(name, **params)
+        return _message(row) if row else None
+
     def inbound(self, session_id: SessionId, turn_id: TurnId | None) -> Message | None:
         """See the port."""
         if turn_id is None:
@@ -123,27 +163,41 @@ class SqlMessages:
         """See the port."""
         return self._one("sent_last", source=source, target=target, window=SENT_WINDOW)
 
-    def open_between(self, target: SessionId, source: SessionId | None) -> tuple[Message, ...]:
-        """See the port."""
-        found = _messages(self._driver.all("open_to", target=target))
-        return tuple(message for message in found if source in (None, message.source_session_id))
-
     def recent(self, session_id: SessionId, limit: int) -> tuple[Message, ...]:
         """See the port."""
         rows = [
             *self._driver.all("recent_inbound", session_id=session_id, limit=limit),
             *self._driver.all("recent_outbound", session_id=session_id, limit=limit),
         ]
-        return _messages(sorted(rows, key=lambda row: row[22], reverse=True)[:limit])
+        return _messages(sorted(rows, key=lambda row: row[24], reverse=True)[:limit])
 
     def of_chain(self, chain_id: ChainId, after: int, limit: int) -> tuple[tuple[int, Message], ...]:
         """See the port."""
         rows = self._driver.all("page_chain", chain_id=chain_id, after=after, limit=limit)
-        return tuple((row[22], _message(row)) for row in rows)
+        return tuple((row[24], _message(row)) for row in rows)
 
     def current(self, session_id: SessionId) -> Message | None:
         """See the port."""
-        return self._one("first_open", session_id=session_id) or self.inbound(session_id, None)
+        return self._one("first_open", session_id=session_id)
+
+    def delivered(self, session_id: SessionId) -> Message | None:
+        """See the port."""
+        return self._one("newest_settled", session_id=session_id, window=SENT_WINDOW)
+
+    def accept(self, acceptance: Acceptance) -> None:
+        """See the port."""
+        self._driver.write(
+            "accept_result",
+            message_id=acceptance.message_id,
+            session_id=acceptance.session_id,
+            note=acceptance.note,
+            now=acceptance.created_at,
+        )
+
+    def acceptance(self, message_id: MessageId) -> Acceptance | None:
+        """See the port."""
+        row = self._driver.one("get_acceptance", message_id=message_id)
+        return Acceptance(*row) if row else None
 
 
 class SqlItems:
@@ -175,3 +229,11 @@ class SqlItems:
             NumberedItem(number, turn_id, _DECODERS[kind].decode(body), created_at)
             for number, turn_id, kind, body, created_at in rows
         )
+
+    def copy(self, source: SessionId, target: SessionId, up_to: int | None) -> int:
+        """See the port."""
+        return self._driver.move("copy_items", source=source, target=target, up_to=_ALL if up_to is None else up_to)
+
+    def purge(self, session_id: SessionId, limit: int) -> int:
+        """See the port."""
+        return self._driver.move("purge_items", session_id=session_id, limit=limit)

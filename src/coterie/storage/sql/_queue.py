@@ -1,18 +1,30 @@
 """Inputs and turns over a driver."""
 
-from coterie.core.admission import Places
-from coterie.core.ids import InputId, MessageId, SessionId, TurnId
+from collections.abc import Sequence
+
+from coterie.core.admission import Heads, Places
+from coterie.core.ids import ChainId, InputId, MessageId, SessionId, TurnId
+from coterie.core.inbound import Waiting
 from coterie.core.permission import Mode
 from coterie.core.turn.states import TurnState
 from coterie.core.turn.turn import Turn
-from coterie.ports.store import HostFacts, Input
+from coterie.ports.rows import HostFacts, Input
 from coterie.storage.sql.driver import Driver, Row
 
 
 def _turn(row: Row) -> Turn:
     values = list(row)
+    values[21], values[22] = bool(row[21]), tuple(map(ChainId, row[22].split()))
     values[5], values[8], values[11], values[15] = TurnState(row[5]), Mode(row[8]), bool(row[11]), bool(row[15])
     return Turn(*values)
+
+
+def inputs_of(rows: Sequence[Row]) -> tuple[Input, ...]:
+    """The inputs that rows of `{inputs}` hold."""
+    return tuple(
+        Input(*row[:7], promoted=bool(row[7]), waiting=Waiting(row[8]) if row[8] else None, turn_id=row[9])
+        for row in rows
+    )
 
 
 class SqlInputs:
@@ -28,11 +40,13 @@ class SqlInputs:
             id=waiting.id,
             session_id=waiting.session_id,
             kind=waiting.kind,
-            rank=waiting.rank,
             chain_id=waiting.chain_id,
             created_at=waiting.created_at,
             text=waiting.text,
             message_id=waiting.message_id,
+            promoted=int(waiting.promoted),
+            waiting=waiting.waiting.value if waiting.waiting else None,
+            turn_id=waiting.turn_id,
         )
 
     def places(self, session_id: SessionId) -> Places:
@@ -41,12 +55,26 @@ class SqlInputs:
         assert row is not None
         return Places(row[0], row[1], row[2], running=bool(row[3]))
 
-    def heads(self, session_id: SessionId) -> tuple[Input | None, Input | None]:
+    def heads(self, session_id: SessionId) -> Heads[Input]:
         """See the port."""
-        found = [Input(*row) for row in self._driver.all("heads", id=session_id)]
-        prompt = next((waiting for waiting in found if waiting.message_id is None), None)
-        message = next((waiting for waiting in found if waiting.message_id is not None), None)
-        return prompt, message
+        promoted = prompt = message = None
+        for found in inputs_of(self._driver.all("heads", id=session_id)):
+            if found.promoted:
+                promoted = found
+            elif found.message_id is None:
+                prompt = found
+            else:
+                message = found
+        return Heads(promoted, prompt, message)
+
+    def page(self, session_id: SessionId, limit: int) -> tuple[Input, ...]:
+        """See the port."""
+        return inputs_of(self._driver.all("page_inputs", id=session_id, limit=limit))
+
+    def get(self, input_id: InputId) -> Input | None:
+        """See the port."""
+        row = self._driver.one("get_input", id=input_id)
+        return inputs_of([row])[0] if row else None
 
     def remove(self, input_id: InputId) -> bool:
         """See the port."""
@@ -55,6 +83,50 @@ class SqlInputs:
     def remove_message(self, message_id: MessageId) -> bool:
         """See the port."""
         return self._driver.move("remove_input_of_message", message_id=message_id) == 1
+
+    def promote(self, input_id: InputId, *, first: bool = False) -> None:
+        """See the port."""
+        self._driver.write("put_first" if first else "promote_input", id=input_id)
+
+    def swap(self, one: InputId, other: InputId) -> None:
+        """See the port."""
+        self._driver.write("swap_inputs", one=one, other=other)
+
+
+class SqlMarks:
+    """Implements `ports.store.Marks`."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+
+    def mark(self, input_id: InputId, waiting: Waiting | None) -> None:
+        """See the port."""
+        self._driver.write("mark_input", id=input_id, waiting=waiting.value if waiting else None)
+
+    def mark_chain(self, chain_id: ChainId) -> tuple[SessionId, ...]:
+        """See the port."""
+        return tuple(sorted({SessionId(row[0]) for row in self._driver.all("mark_chain", chain_id=chain_id)}))
+
+    def free_chain(self, chain_id: ChainId) -> tuple[SessionId, ...]:
+        """See the port."""
+        return tuple(sorted({SessionId(row[0]) for row in self._driver.all("free_chain", chain_id=chain_id)}))
+
+    def marked(self, session_id: SessionId | None) -> tuple[Input, ...]:
+        """See the port."""
+        if session_id is None:
+            return inputs_of(self._driver.all("marked_inputs"))
+        return inputs_of(self._driver.all("marked_inputs_of", session_id=session_id))
+
+    def meant_for(self, turn_id: TurnId) -> tuple[Input, ...]:
+        """See the port."""
+        return inputs_of(self._driver.all("meant_for_turn", turn_id=turn_id))
+
+    def withdraw(self, turn_id: TurnId, input_id: InputId | None = None) -> None:
+        """See the port."""
+        if input_id is None:
+            self._driver.write("withdraw_offers", turn_id=turn_id)
+        else:
+            self._driver.write("withdraw_offer", id=input_id, turn_id=turn_id)
 
 
 class SqlTurns:
@@ -81,9 +153,13 @@ class SqlTurns:
         )
         return added == 1
 
-    def lower_hops(self, turn_id: TurnId, hops: int) -> None:
+    def join(self, turn: Turn) -> None:
         """See the port."""
-        self._driver.write("lower_hops", id=turn_id, hops=hops)
+        self._driver.write("join_turn", id=turn.id, hops=turn.hops, more_chains=" ".join(turn.more_chains))
+
+    def set_news(self, turn_id: TurnId, *, news: bool) -> None:
+        """See the port."""
+        self._driver.write("set_news", id=turn_id, news=int(news))
 
     def _one(self, name: str, **params: object) -> Turn | None:
         row = self._driver.one(name, **params)
@@ -123,6 +199,7 @@ class SqlTurns:
             error=turn.error,
             input_tokens=turn.input_tokens,
             output_tokens=turn.output_tokens,
+            cost=turn.cost,
         )
         return moved == 1
 

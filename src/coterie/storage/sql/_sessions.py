@@ -4,9 +4,11 @@ from collections.abc import Sequence
 
 from coterie.core.chain import Chain
 from coterie.core.ids import ChainId, HostId, SessionId
+from coterie.core.inbound import Inbound
 from coterie.core.permission import StoredMode
 from coterie.core.session.session import Held, Session, status_of
 from coterie.core.text import nearest
+from coterie.ports.rows import Reference
 from coterie.storage.sql.driver import Driver, Row
 
 _NEAR_POOL = 1000
@@ -14,7 +16,7 @@ _NEAR_POOL = 1000
 
 
 def _session(row: Row) -> Session:
-    id_, title, path, model, mode, held, streak, ready, revision, created_at, updated_at, created_by = row[:12]
+    id_, title, path, model, mode, held, streak, ready, revision, created_at, updated_at = row[:11]
     return Session(
         SessionId(id_),
         title,
@@ -27,7 +29,9 @@ def _session(row: Row) -> Session:
         revision=revision,
         created_at=created_at,
         updated_at=updated_at,
-        created_by=created_by,
+        inbound=Inbound(row[11]),
+        current_turn=bool(row[12]),
+        created_by=row[13],
     )
 
 
@@ -65,7 +69,7 @@ class SqlSessions:
         row = self._driver.one("get_sessions", ids=[session_id])
         return _session(row) if row else None
 
-    def add(self, session: Session) -> None:
+    def add(self, session: Session, plugin: str | None = None) -> None:
         """See the port."""
         self._driver.write(
             "add_session",
@@ -78,13 +82,45 @@ class SqlSessions:
             streak=session.streak,
             created_at=session.created_at,
             updated_at=session.updated_at,
+            inbound=session.inbound.value,
+            current_turn=int(session.current_turn),
         )
         if session.created_by is not None:
-            self._driver.write("add_link", session_id=session.id, created_by=session.created_by, now=session.created_at)
+            self._driver.write(
+                "add_link",
+                session_id=session.id,
+                created_by=session.created_by,
+                plugin=plugin,
+                now=session.created_at,
+            )
 
-    def set_held(self, session_id: SessionId, held: Held | None) -> None:
+    def configure(self, session: Session) -> None:
         """See the port."""
-        self._driver.write("set_held", id=session_id, held=held.value if held else None)
+        self._driver.write(
+            "configure_session",
+            id=session.id,
+            title=session.title,
+            model=session.model,
+            permission_mode=session.permission_mode.value,
+            inbound=session.inbound.value,
+            current_turn=int(session.current_turn),
+        )
+
+    def free(self, session_id: SessionId) -> None:
+        """See the port."""
+        self._driver.write("free_session", id=session_id)
+
+    def hold(self, session_id: SessionId, held: Held) -> None:
+        """See the port."""
+        self._driver.write("hold_session", id=session_id, held=held.value)
+
+    def archive(self, session_id: SessionId) -> None:
+        """See the port."""
+        self._driver.write("archive_session", id=session_id)
+
+    def bury(self, session_id: SessionId, now: int) -> None:
+        """See the port."""
+        self._driver.write("bury_session", id=session_id, now=now)
 
     def set_streak(self, session_id: SessionId, streak: int) -> None:
         """See the port."""
@@ -94,6 +130,13 @@ class SqlSessions:
         """See the port."""
         self._driver.write("tell_waiting", now=now)
         return self._driver.move("hold_waiting", held=held.value)
+
+
+class SqlDirectory:
+    """Implements `ports.reading.Directory`."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
 
     def held(self) -> tuple[SessionId, ...]:
         """See the port."""
@@ -112,7 +155,7 @@ class SqlSessions:
         updated_at, number = before or (1 << 62, 1 << 62)
         rows = self._driver.all("page_sessions", updated_at=updated_at, number=number, limit=limit)
         return tuple(
-            (_session(row), row[12], status_of(running=bool(row[13]), waiting=bool(row[14]), newest=row[15]))
+            (_session(row), row[14], status_of(running=bool(row[15]), waiting=bool(row[16]), newest=row[17]))
             for row in rows
         )
 
@@ -125,15 +168,33 @@ class SqlSessions:
             name if names[name] == name else f"{names[name]} ({name})" for name in nearest(text, list(names), limit)
         )
 
-    def created_by(self, session_id: SessionId, limit: int) -> tuple[tuple[SessionId, str], ...]:
+    def references(self, ids: Sequence[SessionId]) -> dict[SessionId, Reference]:
         """See the port."""
-        rows = self._driver.all("created_sessions", id=session_id, limit=limit)
-        return tuple((SessionId(id_), title) for id_, title in rows)
+        rows = self._driver.all("session_references", ids=sorted(set(ids))) if ids else ()
+        return {SessionId(row[0]): _reference(row) for row in rows}
+
+    def created_by(self, session_id: SessionId, limit: int) -> tuple[Reference, ...]:
+        """See the port."""
+        return tuple(map(_reference, self._driver.all("created_sessions", id=session_id, limit=limit)))
 
     def workers_active(self, session_id: SessionId) -> int:
         """See the port."""
         row = self._driver.one("workers_active", id=session_id)
         return row[0] if row else 0
+
+    def plugin_workers_active(self, plugin: str) -> int:
+        """See the port."""
+        row = self._driver.one("plugin_workers_active", plugin=plugin)
+        return row[0] if row else 0
+
+    def buried(self) -> SessionId | None:
+        """See the port."""
+        row = self._driver.one("buried_session")
+        return SessionId(row[0]) if row else None
+
+
+def _reference(row: Row) -> Reference:
+    return Reference(SessionId(row[0]), row[1], bool(row[2]))
 
 
 class SqlChains:
@@ -153,6 +214,23 @@ class SqlChains:
         row = self._driver.one("get_chain", id=chain_id)
         return Chain(*row) if row else None
 
+    def lock(self, ids: Sequence[ChainId]) -> tuple[Chain, ...]:
+        """See the port."""
+        ordered = sorted(set(ids))
+        self._driver.lock("lock_chains", ids=ordered)
+        found = {row[0]: Chain(*row) for row in self._driver.all("get_chains", ids=ordered)}
+        return tuple(found[id_] for id_ in ids if id_ in found)
+
     def charge(self, chain_id: ChainId, *, messages: int = 0, sessions: int = 0) -> None:
         """See the port."""
         self._driver.write("charge_chain", id=chain_id, messages=messages, sessions=sessions)
+
+    def spend(self, chain_id: ChainId, *, cost: int, tokens: int) -> Chain:
+        """See the port."""
+        row = self._driver.one("spend_chain", id=chain_id, cost=cost, tokens=tokens)
+        assert row is not None, "a turn has a chain"
+        return Chain(*row)
+
+    def grant(self, chain_id: ChainId) -> None:
+        """See the port."""
+        self._driver.write("grant_chain", id=chain_id)

@@ -3,7 +3,7 @@
 from typing import Final
 
 from coterie.core.ids import SessionId
-from coterie.ports.store import AuditRow, Change, Violation
+from coterie.ports.rows import AuditRow, Change, Violation
 from coterie.storage.sql.driver import Driver
 from coterie.storage.sql.statements import load
 

@@ -3,17 +3,17 @@
 -- name: add_message
 INSERT INTO messages (id, chain_id, source_session_id, source_title, target_session_id, target_title, kind, content,
     state, notify, hops, ceiling, created_at, updated_at, turn_id, joined, source_turn_id, via, reply_to, result, truncated,
-    error)
+    error, retry_of, expires_at)
 VALUES (:id, :chain_id, :source_session_id, :source_title, :target_session_id, :target_title, :kind, :content,
     :state, :notify, :hops, :ceiling, :created_at, :updated_at, :turn_id, :joined, :source_turn_id, :via, :reply_to,
-    :result, :truncated, :error)
+    :result, :truncated, :error, :retry_of, :expires_at)
 
 -- name: get_message
 SELECT {messages} FROM messages WHERE id = :id
 
 -- name: move_message for message
 UPDATE messages SET state = {target}, turn_id = COALESCE(:turn_id, turn_id), joined = COALESCE(:joined, joined),
-    updated_at = :now
+    error = COALESCE(:error, error), updated_at = :now
 WHERE id = :id AND state IN ({sources}) RETURNING {messages}
 
 -- name: settle_messages for message
@@ -29,6 +29,13 @@ SELECT {messages} FROM messages
 WHERE chain_id = :chain_id AND source_turn_id = :turn_id AND kind <> 'completion' AND state IN ('queued', 'running')
 ORDER BY number
 
+-- name: accepted_count
+SELECT COUNT(*) FROM messages WHERE turn_id = :turn_id AND joined = 'accepted'
+
+-- name: due_messages
+SELECT {messages} FROM messages WHERE state = 'queued' AND expires_at IS NOT NULL AND expires_at <= :now
+ORDER BY expires_at LIMIT :limit
+
 -- name: completion_of
 SELECT {messages} FROM messages WHERE reply_to = :message_id
 
@@ -37,12 +44,18 @@ SELECT {messages} FROM messages WHERE target_session_id = :session_id ORDER BY n
 
 -- name: newest_inbound_of_turn
 SELECT {messages} FROM messages
-WHERE turn_id = :turn_id AND joined = 'claimed' AND target_session_id = :session_id
+WHERE turn_id = :turn_id AND joined IN ('claimed', 'accepted') AND target_session_id = :session_id
+ORDER BY number DESC LIMIT 1
+
+-- name: newest_settled
+SELECT {messages} FROM (SELECT {messages}, number FROM messages
+    WHERE target_session_id = :session_id ORDER BY number DESC LIMIT :window) inbound
+WHERE kind <> 'completion' AND state NOT IN ('queued', 'running') ORDER BY updated_at DESC, number DESC LIMIT 1
 
 -- name: sent_last
 SELECT {messages} FROM (SELECT {messages}, number FROM messages
     WHERE source_session_id = :source ORDER BY number DESC LIMIT :window) sent
-WHERE target_session_id = :target ORDER BY number DESC LIMIT 1
+WHERE target_session_id = :target AND kind <> 'completion' ORDER BY number DESC LIMIT 1
 
 -- name: open_to
 SELECT {messages} FROM messages
@@ -58,14 +71,35 @@ SELECT {messages}, number FROM messages WHERE source_session_id = :session_id OR
 SELECT {messages}, number FROM messages WHERE chain_id = :chain_id AND number > :after ORDER BY number LIMIT :limit
 
 -- name: first_open
-SELECT {messages} FROM messages WHERE target_session_id = :session_id AND state IN ('queued', 'running')
+SELECT {messages} FROM messages
+WHERE target_session_id = :session_id AND state IN ('queued', 'running') AND kind <> 'completion'
 ORDER BY CASE WHEN state = 'running' THEN 0 ELSE 1 END, number LIMIT 1
 
 -- name: add_chain
-INSERT INTO chains (id, messages, sessions, created_at) VALUES (:id, :messages, :sessions, :created_at)
+INSERT INTO chains (id, messages, sessions, created_at, cost, tokens, grants)
+VALUES (:id, :messages, :sessions, :created_at, 0, 0, 0)
 
 -- name: get_chain
-SELECT id, messages, sessions, created_at FROM chains WHERE id = :id /*pg: FOR NO KEY UPDATE */
+SELECT {chains} FROM chains WHERE id = :id
+
+-- name: lock_chains
+SELECT id FROM chains WHERE id IN (:ids...) ORDER BY id /*pg: FOR NO KEY UPDATE */
+
+-- name: get_chains
+SELECT {chains} FROM chains WHERE id IN (:ids...)
 
 -- name: charge_chain
 UPDATE chains SET messages = messages + :messages, sessions = sessions + :sessions WHERE id = :id
+
+-- name: spend_chain
+UPDATE chains SET cost = cost + :cost, tokens = tokens + :tokens WHERE id = :id RETURNING {chains}
+
+-- name: grant_chain
+UPDATE chains SET grants = grants + 1 WHERE id = :id
+
+-- name: accept_result
+INSERT INTO acceptances (message_id, session_id, note, created_at) VALUES (:message_id, :session_id, :note, :now)
+ON CONFLICT (message_id) DO UPDATE SET note = excluded.note, created_at = excluded.created_at
+
+-- name: get_acceptance
+SELECT message_id, session_id, note, created_at FROM acceptances WHERE message_id = :message_id

@@ -1,21 +1,83 @@
 -- Inputs and turns.
 
 -- name: add_input
-INSERT INTO inputs (id, session_id, kind, rank, chain_id, created_at, text, message_id)
-VALUES (:id, :session_id, :kind, :rank, :chain_id, :created_at, :text, :message_id)
+INSERT INTO inputs (id, session_id, kind, chain_id, created_at, text, message_id, promoted, place, waiting, turn_id)
+VALUES (:id, :session_id, :kind, :chain_id, :created_at, :text, :message_id, :promoted,
+    (SELECT COALESCE(MAX(place), 0) + 1 FROM inputs WHERE session_id = :session_id AND promoted = :promoted),
+    :waiting, :turn_id)
 
 -- name: places
 SELECT
-    COUNT(CASE WHEN kind = 'prompt' THEN 1 END),
+    COUNT(CASE WHEN kind IN ('prompt', 'steer') THEN 1 END),
     COUNT(CASE WHEN kind IN ('task', 'message') THEN 1 END),
     COUNT(CASE WHEN kind = 'completion' THEN 1 END),
     EXISTS (SELECT 1 FROM turns WHERE session_id = :id AND state = 'running')
 FROM inputs WHERE session_id = :id
 
 -- name: heads
-SELECT * FROM (SELECT {inputs} FROM inputs WHERE session_id = :id AND kind = 'prompt' ORDER BY rank, number LIMIT 1) p
+SELECT * FROM (SELECT {inputs} FROM inputs
+    WHERE session_id = :id AND promoted = 1 AND waiting IS NULL ORDER BY place LIMIT 1) f
 UNION ALL
-SELECT * FROM (SELECT {inputs} FROM inputs WHERE session_id = :id AND kind <> 'prompt' ORDER BY rank, number LIMIT 1) m
+SELECT * FROM (SELECT {inputs} FROM inputs
+    WHERE session_id = :id AND promoted = 0 AND waiting IS NULL AND kind = 'prompt' ORDER BY place LIMIT 1) p
+UNION ALL
+SELECT * FROM (SELECT {inputs} FROM inputs
+    WHERE session_id = :id AND promoted = 0 AND waiting IS NULL AND message_id IS NOT NULL ORDER BY place LIMIT 1) m
+
+-- name: page_inputs
+SELECT {inputs} FROM inputs WHERE session_id = :id
+ORDER BY promoted DESC, CASE WHEN promoted = 1 OR message_id IS NULL THEN 0 ELSE 1 END, place LIMIT :limit
+
+-- name: get_input
+SELECT {inputs} FROM inputs WHERE id = :id
+
+-- The places of the promoted part and of the rest are counted apart.
+
+-- name: promote_input
+UPDATE inputs SET promoted = 1, kind = CASE WHEN kind = 'steer' THEN 'prompt' ELSE kind END,
+    turn_id = CASE WHEN kind = 'steer' THEN NULL ELSE turn_id END,
+    place = (SELECT COALESCE(MAX(o.place), 0) + 1 FROM inputs o WHERE o.session_id = inputs.session_id AND o.promoted = 1)
+WHERE id = :id
+
+-- name: put_first
+UPDATE inputs SET promoted = 1, kind = CASE WHEN kind = 'steer' THEN 'prompt' ELSE kind END,
+    turn_id = CASE WHEN kind = 'steer' THEN NULL ELSE turn_id END,
+    place = (SELECT COALESCE(MIN(o.place), 0) - 1 FROM inputs o WHERE o.session_id = inputs.session_id AND o.promoted = 1)
+WHERE id = :id
+
+-- name: swap_inputs
+UPDATE inputs SET place = (SELECT SUM(o.place) FROM inputs o WHERE o.id IN (:one, :other)) - place
+WHERE id IN (:one, :other)
+
+-- name: mark_input
+UPDATE inputs SET waiting = :waiting WHERE id = :id
+
+-- name: mark_chain
+UPDATE inputs SET waiting = 'budget' WHERE waiting IS NULL
+    AND message_id IN (SELECT id FROM messages WHERE chain_id = :chain_id AND state = 'queued')
+RETURNING session_id
+
+-- name: free_chain
+UPDATE inputs SET waiting = NULL WHERE waiting = 'budget'
+    AND message_id IN (SELECT id FROM messages WHERE chain_id = :chain_id AND state = 'queued')
+RETURNING session_id
+
+-- name: marked_inputs
+SELECT {inputs} FROM inputs WHERE waiting IS NOT NULL AND session_id > '' ORDER BY session_id, number
+
+-- name: marked_inputs_of
+SELECT {inputs} FROM inputs WHERE waiting IS NOT NULL AND session_id = :session_id ORDER BY number
+
+-- name: meant_for_turn
+SELECT {inputs} FROM inputs
+WHERE session_id = (SELECT t.session_id FROM turns t WHERE t.id = :turn_id) AND turn_id = :turn_id ORDER BY number
+
+-- name: withdraw_offers
+UPDATE inputs SET turn_id = NULL
+WHERE session_id = (SELECT t.session_id FROM turns t WHERE t.id = :turn_id) AND turn_id = :turn_id AND kind <> 'steer'
+
+-- name: withdraw_offer
+UPDATE inputs SET turn_id = NULL WHERE id = :id AND turn_id = :turn_id
 
 -- name: remove_input
 DELETE FROM inputs WHERE id = :id
@@ -25,13 +87,16 @@ DELETE FROM inputs WHERE message_id = :message_id
 
 -- name: add_turn
 INSERT INTO turns (id, session_id, input_id, kind, message_id, state, host_id, epoch, permission, chain_id, hops, fenced,
-    created_at, truncated)
+    created_at, truncated, news, more_chains)
 VALUES (:id, :session_id, :input_id, :kind, :message_id, 'running', :host_id, :epoch, :permission, :chain_id, :hops, 0,
-    :created_at, 0)
+    :created_at, 0, 0, '')
 ON CONFLICT DO NOTHING
 
--- name: lower_hops
-UPDATE turns SET hops = :hops WHERE id = :id AND hops > :hops
+-- name: join_turn
+UPDATE turns SET hops = :hops, more_chains = :more_chains WHERE id = :id
+
+-- name: set_news
+UPDATE turns SET news = :news WHERE id = :id AND news <> :news
 
 -- name: get_turn
 SELECT {turns} FROM turns WHERE id = :id
@@ -50,7 +115,8 @@ UPDATE turns SET fenced = 1 WHERE id = :id AND state = 'running'
 
 -- name: settle_turn for turn
 UPDATE turns SET state = {target}, ended_at = :ended_at, result = :result, truncated = :truncated,
-    error_code = :error_code, error = :error, input_tokens = :input_tokens, output_tokens = :output_tokens
+    error_code = :error_code, error = :error, input_tokens = :input_tokens, output_tokens = :output_tokens,
+    cost = :cost, news = 0
 WHERE id = :id AND host_id = :host_id AND epoch = :epoch AND state IN ({sources})
 
 -- The session is named so that the small index of running turns is read, not the table.
@@ -73,3 +139,12 @@ RETURNING number
 -- name: page_items
 SELECT number, turn_id, kind, body, created_at FROM items
 WHERE session_id = :session_id AND number > :after ORDER BY number LIMIT :limit
+
+-- name: copy_items
+INSERT INTO items (session_id, number, turn_id, kind, body, created_at)
+SELECT :target, number, turn_id, kind, body, created_at FROM items
+WHERE session_id = :source AND number <= :up_to ORDER BY number
+
+-- name: purge_items
+DELETE FROM items WHERE session_id = :session_id
+    AND number IN (SELECT number FROM items WHERE session_id = :session_id ORDER BY number LIMIT :limit)

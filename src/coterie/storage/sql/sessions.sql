@@ -14,33 +14,53 @@ SELECT id FROM sessions WHERE id IN (:ids...) ORDER BY id /*pg: FOR NO KEY UPDAT
 -- name: get_sessions
 SELECT {s.sessions}, l.created_by_session_id
 FROM sessions s LEFT JOIN session_links l ON l.session_id = s.id
-WHERE s.id IN (:ids...)
+WHERE s.id IN (:ids...) AND s.deleted_at IS NULL
 
 -- name: add_session
 INSERT INTO sessions
-    (id, title, project_path, model, permission_mode, held, streak, ready, revision, created_at, updated_at)
+    (id, title, project_path, model, permission_mode, held, streak, ready, revision, created_at, updated_at, inbound,
+    current_turn)
 VALUES
-    (:id, :title, :project_path, :model, :permission_mode, :held, :streak, NULL, 0, :created_at, :updated_at)
+    (:id, :title, :project_path, :model, :permission_mode, :held, :streak, NULL, 0, :created_at, :updated_at, :inbound,
+    :current_turn)
 
 -- name: add_link
-INSERT INTO session_links (session_id, created_by_session_id, created_at) VALUES (:session_id, :created_by, :now)
+INSERT INTO session_links (session_id, created_by_session_id, plugin, created_at)
+VALUES (:session_id, :created_by, :plugin, :now)
 
--- name: set_held
-UPDATE sessions SET held = :held WHERE id = :id
+-- name: configure_session
+UPDATE sessions SET title = :title, model = :model, permission_mode = :permission_mode, inbound = :inbound,
+    current_turn = :current_turn
+WHERE id = :id
+
+-- name: free_session
+UPDATE sessions SET held = NULL WHERE id = :id
+
+-- name: hold_session
+UPDATE sessions SET held = :held WHERE id = :id AND held IS NULL AND deleted_at IS NULL
+
+-- name: archive_session
+UPDATE sessions SET held = 'archived' WHERE id = :id
+
+-- name: bury_session
+UPDATE sessions SET deleted_at = :now, held = NULL, project_path = NULL, model = NULL WHERE id = :id
 
 -- name: set_streak
 UPDATE sessions SET streak = :streak WHERE id = :id
 
+-- Steering waits for a turn and not in the queue: after a crash it is history.
+
 -- name: tell_waiting
 INSERT INTO changes (session_id, revision, kind, ref, at)
-SELECT id, revision + 1, 'held', id, :now FROM sessions WHERE held IS NULL AND id IN (SELECT session_id FROM inputs)
+SELECT id, revision + 1, 'held', id, :now FROM sessions
+WHERE held IS NULL AND id IN (SELECT session_id FROM inputs WHERE session_id > '' AND kind <> 'steer')
 
 -- name: hold_waiting
 UPDATE sessions SET held = :held, ready = NULL, revision = revision + 1
-WHERE held IS NULL AND id IN (SELECT session_id FROM inputs)
+WHERE held IS NULL AND id IN (SELECT session_id FROM inputs WHERE session_id > '' AND kind <> 'steer')
 
 -- name: held_sessions
-SELECT id FROM sessions WHERE held IS NOT NULL ORDER BY number
+SELECT id FROM sessions WHERE held = 'restart' ORDER BY number
 
 -- name: oldest_ready
 SELECT id FROM sessions WHERE ready IS NOT NULL ORDER BY ready LIMIT 1
@@ -54,15 +74,30 @@ SELECT {s.sessions}, l.created_by_session_id, s.number,
     EXISTS (SELECT 1 FROM inputs i WHERE i.session_id = s.id),
     (SELECT t.state FROM turns t WHERE t.session_id = s.id ORDER BY t.number DESC LIMIT 1)
 FROM sessions s LEFT JOIN session_links l ON l.session_id = s.id
-WHERE (s.updated_at, s.number) < (:updated_at, :number)
+WHERE s.deleted_at IS NULL AND (s.updated_at, s.number) < (:updated_at, :number)
 ORDER BY s.updated_at DESC, s.number DESC LIMIT :limit
 
 -- name: newest_names
-SELECT id, title FROM sessions ORDER BY updated_at DESC, number DESC LIMIT :limit
+SELECT id, title FROM sessions WHERE deleted_at IS NULL ORDER BY updated_at DESC, number DESC LIMIT :limit
 
 -- name: created_sessions
-SELECT s.id, s.title FROM session_links l JOIN sessions s ON s.id = l.session_id
+SELECT s.id, s.title, s.deleted_at IS NULL FROM session_links l JOIN sessions s ON s.id = l.session_id
 WHERE l.created_by_session_id = :id ORDER BY s.number DESC LIMIT :limit
+
+-- name: session_references
+SELECT id, title, deleted_at IS NULL FROM sessions WHERE id IN (:ids...)
+
+-- name: buried_session
+SELECT s.id FROM sessions s
+WHERE s.deleted_at IS NOT NULL AND EXISTS (SELECT 1 FROM items i WHERE i.session_id = s.id) LIMIT 1
+
+-- Of all that runs or waits, because a plugin's idle workers have no bound.
+
+-- name: plugin_workers_active
+SELECT COUNT(*) FROM (
+    SELECT session_id FROM turns WHERE state = 'running' AND session_id > ''
+    UNION SELECT session_id FROM inputs WHERE session_id > '') a
+JOIN session_links l ON l.session_id = a.session_id WHERE l.plugin = :plugin
 
 -- name: workers_active
 SELECT COUNT(*) FROM session_links l WHERE l.created_by_session_id = :id AND (
@@ -72,7 +107,7 @@ SELECT COUNT(*) FROM session_links l WHERE l.created_by_session_id = :id AND (
 -- name: touch
 UPDATE sessions SET revision = revision + :changes, ready = CASE
     WHEN held IS NULL AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.session_id = :id AND t.state = 'running')
-    THEN (SELECT MIN(i.number) FROM inputs i WHERE i.session_id = :id) END
+    THEN (SELECT MIN(i.number) FROM inputs i WHERE i.session_id = :id AND i.waiting IS NULL) END
 WHERE id = :id RETURNING revision, ready, updated_at
 
 -- name: set_updated

@@ -14,15 +14,22 @@ from coterie.core.ledger.states import MESSAGE_TABLE
 from coterie.core.turn.states import TURN_TABLE
 
 COLUMNS: Final = {
-    "sessions": "id title project_path model permission_mode held streak ready revision created_at updated_at",
+    "sessions": (
+        "id title project_path model permission_mode held streak ready revision created_at updated_at inbound "
+        "current_turn"
+    ),
+    "chains": "id messages sessions created_at cost tokens grants",
+    "permission_requests": "id source_session_id target_session_id created_at",
+    "grants": "id source_session_id target_session_id created_at expires_at",
     "messages": (
         "id chain_id source_session_id source_title target_session_id target_title kind content state notify hops "
-        "ceiling created_at updated_at turn_id joined source_turn_id via reply_to result truncated error"
+        "ceiling created_at updated_at turn_id joined source_turn_id via reply_to result truncated error "
+        "retry_of expires_at"
     ),
-    "inputs": "id session_id kind chain_id created_at text message_id rank",
+    "inputs": "id session_id kind chain_id created_at text message_id promoted waiting turn_id",
     "turns": (
         "id session_id input_id kind message_id state host_id epoch permission chain_id hops fenced created_at "
-        "ended_at result truncated error_code error input_tokens output_tokens"
+        "ended_at result truncated error_code error input_tokens output_tokens cost news more_chains"
     ),
 }
 """The columns of each table in the order of its dataclass."""

@@ -5,15 +5,18 @@ from typing import Final
 
 from coterie.core.ids import SessionId
 from coterie.ports.feed import READY
-from coterie.ports.store import Chains, HostFacts, Hosts, Inputs, Items, Journal, Messages, Sessions, Turns
-from coterie.storage.sql._messages import SqlItems, SqlMessages
-from coterie.storage.sql._queue import SqlInputs, SqlTurns
-from coterie.storage.sql._sessions import SqlChains, SqlHosts, SqlSessions
+from coterie.ports.reading import Directory, Exchanges
+from coterie.ports.rows import HostFacts
+from coterie.ports.store import Chains, Hosts, Inputs, Items, Journal, Marks, Messages, Pairs, Sessions, Turns
+from coterie.storage.sql._messages import SqlExchanges, SqlItems, SqlMessages
+from coterie.storage.sql._pairs import SqlPairs
+from coterie.storage.sql._queue import SqlInputs, SqlMarks, SqlTurns
+from coterie.storage.sql._sessions import SqlChains, SqlDirectory, SqlHosts, SqlSessions
 from coterie.storage.sql.driver import Driver
 from coterie.storage.sql.journal import CHECKS, SqlJournal
 from coterie.storage.sql.statements import load
 
-STATEMENTS: Final = load("sessions", "queue", "messages", "journal") | CHECKS
+STATEMENTS: Final = load("sessions", "queue", "messages", "pairs", "journal") | CHECKS
 
 
 UPDATED_MS: Final = 1000
@@ -32,11 +35,15 @@ class SqlTx:
         self.host = host
         self.hosts: Hosts = SqlHosts(driver)
         self.sessions: Sessions = SqlSessions(driver)
+        self.directory: Directory = SqlDirectory(driver)
         self.inputs: Inputs = SqlInputs(driver)
+        self.marks: Marks = SqlMarks(driver)
         self.turns: Turns = SqlTurns(driver)
         self.items: Items = SqlItems(driver)
         self.messages: Messages = SqlMessages(driver)
+        self.exchanges: Exchanges = SqlExchanges(driver)
         self.chains: Chains = SqlChains(driver)
+        self.pairs: Pairs = SqlPairs(driver)
         self.journal: Journal = SqlJournal(driver)
 
     def changed(self, session_id: SessionId, kind: str, ref: str) -> None:

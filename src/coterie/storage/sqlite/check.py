@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from coterie.core.errors import NotFoundError
-from coterie.ports.store import Violation
+from coterie.ports.rows import Violation
 from coterie.storage.sql.journal import SqlJournal
 from coterie.storage.sqlite.database import (
     SqliteDriver,

@@ -59,9 +59,11 @@ def explained(path: Path) -> Generator[None]:
         yield
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.OperationalError) and "malformed" not in str(error):
+            busy = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+            remedy = "Close the program that writes to it" if busy else "Make the file and its folder writable"
             raise DatabaseUnusableError(
                 f"{path} cannot be used as a ledger ({error}). Nothing was changed. "
-                "Make the file and its folder writable, or name another directory with --data."
+                f"{remedy}, or name another directory with --data."
             ) from error
         raise DatabaseCorruptError(
             f"{path} is not a readable database ({error}). Nothing was changed. "

@@ -19,7 +19,8 @@ from coterie.core.errors import HostError, HostUnavailableError, StorageError, S
 from coterie.ports.clock import Clock
 from coterie.ports.feed import Feed
 from coterie.ports.ids import IdSource
-from coterie.ports.store import C, HostFacts, Query, R, Tx, UseCase
+from coterie.ports.rows import HostFacts
+from coterie.ports.store import C, Query, R, Tx, UseCase
 from coterie.storage.sql.transaction import SqlTx
 from coterie.storage.sqlite.database import SqliteDriver, connect, migrate, write_fault
 

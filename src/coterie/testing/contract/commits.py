@@ -19,7 +19,7 @@ from coterie.testing.ledger import Ledger
 def _half_done(tx: Tx, session: SessionId, now: int, new_id: NewId) -> NoReturn:
     """Write, wake and change one's mind."""
     del now, new_id
-    tx.sessions.set_held(session, Held.RESTART)
+    tx.sessions.hold(session, Held.RESTART)
     tx.changed(session, "held", session)
     tx.wake("nobody")
     raise ConflictError("It", "this", "that")
@@ -91,9 +91,9 @@ class CommitContract(LedgerContract):
         session = await ledger.session()
 
         def act(tx: Tx) -> bool:
-            tx.sessions.set_held(session, Held.RESTART)
+            tx.sessions.hold(session, Held.RESTART)
             found = tx.sessions.lock([session])[session]
-            tx.sessions.set_held(session, None)
+            tx.sessions.free(session)
             return found.held is Held.RESTART
 
         assert await ledger.change(act)
@@ -102,7 +102,7 @@ class CommitContract(LedgerContract):
         """What says that it reads takes no part in the order of commits."""
         session = await ledger.session()
         with pytest.raises(StorageError):
-            await ledger.look(lambda tx: tx.sessions.set_held(session, Held.RESTART))
+            await ledger.look(lambda tx: tx.sessions.hold(session, Held.RESTART))
 
     async def test_time_never_steps_back_between_commits(self, ledger: Ledger) -> None:
         """Not with the clock, and not over a restart."""

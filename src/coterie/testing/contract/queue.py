@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from coterie.app.idempotency import Key
-from coterie.app.recover import Release, release
+from coterie.app.release import Release, release
 from coterie.core.codes import Code
 from coterie.core.errors import InvalidArgumentError, NotFoundError
 from coterie.core.ids import InputId, SessionId, TurnId
@@ -256,7 +256,7 @@ class HeldContract(LedgerContract):
     async def test_a_prompt_frees_a_held_session_and_runs_first(self, ledger: Ledger, prompts: int) -> None:
         """What the person says now is about what is there now, so it goes before what waited."""
         session, source = await self._held(ledger, prompts=prompts), await ledger.session()
-        await ledger.change(lambda tx: tx.sessions.set_held(session, Held.RESTART))
+        await ledger.change(lambda tx: tx.sessions.hold(session, Held.RESTART))
         await ledger.change(lambda tx: tx.sessions.set_streak(session, 3))
         await ledger.begin(source)
         await ledger.note(source, session)
@@ -272,7 +272,7 @@ class HeldContract(LedgerContract):
     async def test_a_prompt_to_a_held_session_without_a_queue_starts_at_once(self, ledger: Ledger) -> None:
         """Nothing waits before it, so it needs no way through the queue."""
         session = await ledger.session()
-        await ledger.change(lambda tx: tx.sessions.set_held(session, Held.RESTART))
+        await ledger.change(lambda tx: tx.sessions.hold(session, Held.RESTART))
         started: TurnId | None = (await ledger.prompt(session)).turn_id
         assert started is not None
 
@@ -280,7 +280,7 @@ class HeldContract(LedgerContract):
         """What happened before the hold must not let a message overtake the next prompts."""
         session = await ledger.session()
         await ledger.change(lambda tx: tx.sessions.set_streak(session, 3))
-        await ledger.change(lambda tx: tx.sessions.set_held(session, Held.RESTART))
+        await ledger.change(lambda tx: tx.sessions.hold(session, Held.RESTART))
         await ledger.begin(session)
         assert (await ledger.known(session)).streak == 1
 
@@ -290,7 +290,7 @@ class HeldContract(LedgerContract):
         session = await ledger.session()
         turn_id = await ledger.begin(session)
         await ledger.prompt(session)
-        await ledger.change(lambda tx: tx.sessions.set_held(session, Held.RESTART))
+        await ledger.change(lambda tx: tx.sessions.hold(session, Held.RESTART))
 
         settled = await ledger.settle(turn_id)
 

@@ -89,11 +89,11 @@ class ReadingContract(LedgerContract):
         turn = await ledger.running(target)
         await ledger.settle(turn and turn.id)
 
-        chain_id, found, used = await ledger.store.read(describe.chain, (None, message_id, None, 0))
-        rest = await ledger.store.read(describe.chain, (chain_id, None, source, found[0][0]))
+        chain, found = await ledger.store.read(describe.chain, (None, message_id, None, 0))
+        rest = await ledger.store.read(describe.chain, (chain.id, None, source, found[0][0]))
 
         assert [message.kind for _, message in found] == [Kind.TASK, Kind.COMPLETION]
-        assert used == 1
+        assert chain.messages == 1
         assert rest[1] == found[1:]
         with pytest.raises(NotFoundError):
             await ledger.store.read(describe.chain, (ChainId("chn_none"), None, None, 0))
@@ -125,7 +125,7 @@ class ReadingContract(LedgerContract):
 
         one, other = [await ledger.store.read(describe.status, session) for session in (lead, made[0])]
 
-        assert [session for session, _ in one.created] == made[:1:-1]
+        assert [session.id for session in one.created] == made[:1:-1]
         assert other.creator is not None
         assert other.creator.id == lead
         assert len(one.exchanges) == 4

@@ -17,7 +17,7 @@ class RecoveryContract(LedgerContract):
 
     @pytest.mark.guarantee("I9")
     async def test_a_restart_interrupts_what_ran_and_keeps_what_it_had_produced(self, ledger: Ledger) -> None:
-        """It is not run again by itself: nobody knows how far it came."""
+        """Case 123: it is not run again by itself, for nobody knows how far it came."""
         session = await ledger.session()
         turn_id = await ledger.begin(session)
         await ledger.append(turn_id)

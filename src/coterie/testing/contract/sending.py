@@ -23,6 +23,7 @@ from coterie.core.ledger.message import Kind, Via
 from coterie.core.ledger.states import MessageState
 from coterie.core.permission import Mode, StoredMode
 from coterie.core.turn.items import SessionText
+from coterie.ports.rows import Reference
 from coterie.testing.contract.ground import LedgerContract, refused
 from coterie.testing.ledger import Ledger
 
@@ -260,7 +261,7 @@ class ChainContract(LedgerContract):
 
     @pytest.mark.parametrize("length", [2, 3, 5])
     async def test_a_ring_stops_where_a_line_stops(self, ledger: Ledger, length: int) -> None:
-        """Two sessions that answer each other are the common runaway."""
+        """Case 80: two sessions that answer each other are the common runaway."""
         ring = await ledger.sessions("abcde"[:length])
         turn_id: TurnId | None = await ledger.begin(ring[0])
         hops: list[int] = []
@@ -388,7 +389,9 @@ class ChainContract(LedgerContract):
         assert (worker.title, worker.permission_mode, worker.created_by) == ("work", StoredMode.ACCEPT_EDITS, lead)
         assert receipt.message.kind is Kind.TASK
         assert len(await ledger.transcript(worker.id)) == 1
-        assert await ledger.look(lambda tx: tx.sessions.created_by(lead, 8)) == ((worker.id, "work"),)
+        assert await ledger.look(lambda tx: tx.directory.created_by(lead, 8)) == (
+            Reference(worker.id, "work", available=True),
+        )
 
     async def test_four_workers_may_be_active_and_idle_ones_are_not_counted(self, ledger: Ledger) -> None:
         """The bound is on work under way, not on history."""
@@ -408,7 +411,7 @@ class ChainContract(LedgerContract):
         lead = await ledger.session()
         for _ in range(6):
             await ledger.spawn(lead, slot=False)
-        assert await ledger.look(lambda tx: tx.sessions.workers_active(lead)) == 6
+        assert await ledger.look(lambda tx: tx.directory.workers_active(lead)) == 6
 
     async def test_a_worker_cannot_spawn(self, ledger: Ledger) -> None:
         """Trees of sessions grow by people only."""
@@ -435,7 +438,7 @@ class ChainContract(LedgerContract):
             await ledger.spawn(lead, title="a\x00b")
 
         assert await ledger.last_change() == before
-        assert len(await ledger.look(lambda tx: tx.sessions.page(None, 10))) == 2
+        assert len(await ledger.look(lambda tx: tx.directory.page(None, 10))) == 2
 
     @pytest.mark.guarantee("I14")
     async def test_a_repeated_spawn_makes_one_session(self, ledger: Ledger) -> None:
@@ -448,4 +451,4 @@ class ChainContract(LedgerContract):
 
         assert again.message.target_session_id == first.message.target_session_id
         assert again.replayed
-        assert len(await ledger.look(lambda tx: tx.sessions.page(None, 10))) == 2
+        assert len(await ledger.look(lambda tx: tx.directory.page(None, 10))) == 2

@@ -121,7 +121,7 @@ class SettlingContract(LedgerContract):
         assert [one.state for one in settled if one.state] == [TurnState.COMPLETED]
 
     async def test_a_fenced_turn_is_cancelled_whatever_its_worker_reports(self, ledger: Ledger) -> None:
-        """The person's stop came first, even if the answer was ready."""
+        """Case 100: the person's stop came first, even if the answer was ready."""
         session = await ledger.session()
         turn_id = await ledger.begin(session)
         await ledger.cancel(session)
@@ -214,7 +214,7 @@ class CompletionContract(LedgerContract):
 
     async def _messages(self, ledger: Ledger, message_id: MessageId) -> tuple[int, list[MessageId | None]]:
         chain_id = (await ledger.read(message_id)).chain_id
-        found = await ledger.look(lambda tx: tx.messages.of_chain(chain_id, 0, 100))
+        found = await ledger.look(lambda tx: tx.exchanges.of_chain(chain_id, 0, 100))
         return len(found), [message.reply_to for _, message in found]
 
     async def test_a_completion_starts_its_sender_where_that_is_idle(self, ledger: Ledger) -> None:
@@ -233,7 +233,7 @@ class CompletionContract(LedgerContract):
         assert told.origin.reply_to_message_id == receipt.message.id
 
     async def test_a_completion_waits_for_a_sender_that_runs(self, ledger: Ledger) -> None:
-        """It starts when the running turn ends, and after what a person has said."""
+        """Case 1: it starts when the running turn ends, and after what a person has said."""
         source, target = await ledger.sessions("AB")
         turn_id = await ledger.begin(source)
         receipt = await ledger.task(source, target)
@@ -292,7 +292,7 @@ class AbsorbingContract(LedgerContract):
         return source, turn_id, receipt.message.id
 
     async def test_the_item_that_shows_an_outcome_absorbs_its_notice(self, ledger: Ledger) -> None:
-        """No second turn, no second cost; it ends with the turn that read it."""
+        """Case 25: no second turn, no second cost; it ends with the turn that read it."""
         source, turn_id, message_id = await self._read(ledger)
 
         await ledger.append(turn_id, message_id)
@@ -354,7 +354,7 @@ class AbsorbingContract(LedgerContract):
 
     @pytest.mark.guarantee("I2")
     async def test_settle_and_absorption_at_once_leave_the_queue_once(self, ledger: Ledger) -> None:
-        """Whichever comes first, the notice is either read or has a turn, and never both."""
+        """Case 26: whichever comes first, the notice is either read or has a turn, and never both."""
         for first in (True, False):
             source, turn_id, message_id = await self._read(ledger)
             acts = [ledger.append(turn_id, message_id), ledger.settle(turn_id)]

@@ -55,6 +55,13 @@ def test_no_silent_reply_is_shown_and_everything_said_is(transcript: list[Item])
     ]
 
 
+@given(items)
+def test_a_silent_reply_changes_nothing_about_what_is_shown(transcript: list[Item]) -> None:
+    """Accepted, asked again or failed, reasoning or none: the next request is as if it had never come."""
+    spoken = [item for item in transcript if not (isinstance(item, Reply) and is_silent(item))]
+    assert shown(transcript) == shown(spoken)
+
+
 def test_a_call_without_a_result_is_answered_as_interrupted() -> None:
     """The model must not take it for done, nor for not done."""
     call, other = ToolCall("1", "bash", "{}"), ToolCall("2", "read", "{}")

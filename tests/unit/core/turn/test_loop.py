@@ -22,6 +22,7 @@ from coterie.core.turn.loop import (
     Started,
     ToolsFinished,
     advance,
+    joined,
 )
 from coterie.core.turn.silence import INSTRUCTION
 
@@ -30,6 +31,8 @@ EXCUSED = replace(TURN, may_be_silent=True)
 CALL = ToolCall("1", "read", "{}")
 RESULT = ToolResult("1", "read", "text")
 TEXT, CALLS, MUTE = Reply("hello"), Reply("", (CALL,)), Reply(" \u200b\n", thinking="hm")
+EMPTY = replace(MUTE, text="")
+"""The silent reply as it is stored."""
 BROKE = ModelFailed(Code.PROVIDER_ERROR, "broke", transient=True)
 
 
@@ -57,7 +60,7 @@ def test_calls_are_written_before_they_run_and_their_results_before_the_next_req
 def test_the_first_silence_is_asked_again_with_an_instruction_and_no_message() -> None:
     """The instruction is the request's, so the transcript holds nothing that nobody said."""
     turn, effects = advance(TURN, Replied(MUTE))
-    assert effects == (AppendItems((MUTE,)), AskModel(INSTRUCTION))
+    assert effects == (AppendItems((EMPTY,)), AskModel(INSTRUCTION))
     assert turn.silent_once
 
 
@@ -66,7 +69,7 @@ def test_the_second_silence_fails_the_turn() -> None:
     turn, _ = advance(TURN, Replied(MUTE))
     _, (finish,) = advance(turn, Replied(MUTE))
     assert isinstance(finish, Finish)
-    assert (finish.code, finish.items) == (Code.EMPTY_MODEL_RESPONSE, (MUTE,))
+    assert (finish.code, finish.items) == (Code.EMPTY_MODEL_RESPONSE, (EMPTY,))
 
 
 @pytest.mark.parametrize("reply", [TEXT, CALLS])
@@ -76,10 +79,19 @@ def test_a_reply_after_a_silence_clears_it(reply: Reply) -> None:
     assert not turn.silent_once
 
 
-def test_a_completion_may_be_met_with_silence() -> None:
-    """Completed, without a second request and without an error."""
-    turn, effects = advance(EXCUSED, Replied(MUTE))
-    assert effects == (Finish(items=(MUTE,)),)
+@pytest.mark.parametrize(
+    "reply",
+    [
+        MUTE,
+        *map(Reply, ["", " \n\t", "\u00a0\u3000", "\u200b\u2060\ufeff"]),
+        Reply("", thinking="hm"),
+        Reply("", state="[]"),
+    ],
+)
+def test_a_completion_may_be_met_with_silence(reply: Reply) -> None:
+    """Completed, without a second request and without an error; what is stored has no text, whatever was not seen."""
+    turn, effects = advance(EXCUSED, Replied(reply))
+    assert effects == (Finish(items=(replace(reply, text=""),)),)
     assert not turn.may_be_silent
 
 
@@ -95,14 +107,34 @@ def test_silence_after_an_excused_turn_has_worked_is_asked_again() -> None:
     turn, _ = advance(EXCUSED, Replied(CALLS))
     turn, _ = advance(turn, ToolsFinished((RESULT,)))
     _, effects = advance(turn, Replied(MUTE))
-    assert effects == (AppendItems((MUTE,)), AskModel(INSTRUCTION))
+    assert effects == (AppendItems((EMPTY,)), AskModel(INSTRUCTION))
+
+
+def test_what_joins_a_turn_ends_its_excuse() -> None:
+    """A person who speaks into the turn waits for an answer, even before the first request and between two tries."""
+    assert advance(joined(EXCUSED), Replied(MUTE))[1] == (AppendItems((EMPTY,)), AskModel(INSTRUCTION))
+    broken, _ = advance(EXCUSED, BROKE)
+    assert advance(joined(broken), Replied(MUTE))[1] == (AppendItems((EMPTY,)), AskModel(INSTRUCTION))
+
+
+@pytest.mark.parametrize("turn", [TURN, replace(TURN, silent_once=True, requests=2), replace(TURN, faults=2)])
+def test_what_joins_a_turn_changes_nothing_else(turn: LoopTurn) -> None:
+    """Neither the count of requests nor of faults, and a silence before it still counts."""
+    assert joined(turn) == turn
+    assert joined(replace(turn, may_be_silent=True)) == turn
 
 
 def test_a_provider_retry_keeps_the_excuse() -> None:
     """Nothing has settled, so it is the same attempt."""
     turn, _ = advance(EXCUSED, BROKE)
     assert turn.may_be_silent
-    assert advance(turn, Replied(MUTE))[1] == (Finish(items=(MUTE,)),)
+    assert advance(turn, Replied(MUTE))[1] == (Finish(items=(EMPTY,)),)
+
+
+def test_a_cancel_or_a_fault_of_an_excused_turn_is_no_silence() -> None:
+    """The excuse is for a model that has settled on saying nothing."""
+    assert advance(EXCUSED, CancelAsked())[1] == (Finish(cancelled=True),)
+    assert advance(replace(EXCUSED, faults=3), BROKE)[1] == (Finish(Code.PROVIDER_ERROR, "broke"),)
 
 
 def test_a_provider_retry_after_a_silence_carries_the_instruction_again() -> None:
@@ -188,3 +220,24 @@ def test_every_turn_ends(script: list[Outcome], requests_max: int, *, excused: b
         if isinstance(effects[-1], Finish):
             return
         assert isinstance(effects[-1], AskModel)
+
+
+@given(script=st.lists(st.one_of(outcomes, st.none()), max_size=12), excused=st.booleans())
+def test_silence_ends_a_turn_well_only_as_its_first_settled_reply(
+    script: list[Outcome | None], *, excused: bool
+) -> None:
+    """Whatever else happens: only to a completion, only once, and not after something (None here) has joined."""
+    turn, excuse = LoopTurn(99, excused), excused
+    for outcome in script:
+        if outcome is None:
+            turn, excuse = joined(turn), False
+            continue
+        turn, effects = advance(turn, outcome)
+        finish = effects[-1] if isinstance(effects[-1], Finish) else None
+        if isinstance(outcome, Replied):
+            if outcome.reply is MUTE:
+                assert (finish is not None and finish.code is None) is excuse
+            excuse = False
+        assert turn.may_be_silent is excuse
+        if finish is not None:
+            return

@@ -13,19 +13,24 @@ CREATE TABLE sessions (
     project_path TEXT,
     model TEXT,
     permission_mode TEXT NOT NULL CHECK (permission_mode IN ('inherit', 'ask', 'accept-edits', 'auto')),
-    held TEXT CHECK (held IN ('restart')),
+    held TEXT CHECK (held IN ('restart', 'archived')),
     streak {int} NOT NULL,
     ready {int},
     revision {int} NOT NULL,
     created_at {int} NOT NULL,
-    updated_at {int} NOT NULL
+    updated_at {int} NOT NULL,
+    inbound TEXT NOT NULL CHECK (inbound IN ('accept', 'hold', 'refuse')),
+    current_turn {int} NOT NULL,
+    deleted_at {int}
 );
-CREATE INDEX sessions_updated ON sessions (updated_at, number);
+CREATE INDEX sessions_updated ON sessions (updated_at, number) WHERE deleted_at IS NULL;
+CREATE INDEX sessions_deleted ON sessions (deleted_at, id) WHERE deleted_at IS NOT NULL;
 CREATE INDEX sessions_ready ON sessions (ready) WHERE ready IS NOT NULL;
 
 CREATE TABLE session_links (
     session_id {key} NOT NULL PRIMARY KEY,
     created_by_session_id {key} NOT NULL,
+    plugin TEXT,
     created_at {int} NOT NULL
 );
 CREATE INDEX session_links_creator ON session_links (created_by_session_id);
@@ -34,7 +39,10 @@ CREATE TABLE chains (
     id {key} NOT NULL PRIMARY KEY,
     messages {int} NOT NULL,
     sessions {int} NOT NULL,
-    created_at {int} NOT NULL
+    created_at {int} NOT NULL,
+    cost {int} NOT NULL,
+    tokens {int} NOT NULL,
+    grants {int} NOT NULL
 );
 
 CREATE TABLE messages (
@@ -54,13 +62,15 @@ CREATE TABLE messages (
     created_at {int} NOT NULL,
     updated_at {int} NOT NULL,
     turn_id {key},
-    joined TEXT CHECK (joined IN ('claimed', 'absorbed')),
+    joined TEXT CHECK (joined IN ('claimed', 'accepted', 'absorbed')),
     source_turn_id {key},
     via TEXT CHECK (via IN ('person')),
     reply_to {key},
     result TEXT,
     truncated {int} NOT NULL,
     error TEXT,
+    retry_of {key},
+    expires_at {int},
     CHECK (source_session_id <> target_session_id),
     CHECK ((kind = 'completion') = (reply_to IS NOT NULL)),
     CHECK (kind <> 'completion' OR notify = 0),
@@ -71,22 +81,28 @@ CREATE INDEX messages_target ON messages (target_session_id, number);
 CREATE INDEX messages_source ON messages (source_session_id, number);
 CREATE INDEX messages_chain ON messages (chain_id, number);
 CREATE INDEX messages_open ON messages (target_session_id, number) WHERE state IN ('queued', 'running');
+CREATE INDEX messages_expiry ON messages (expires_at) WHERE state = 'queued' AND expires_at IS NOT NULL;
 CREATE UNIQUE INDEX messages_one_completion ON messages (reply_to) WHERE reply_to IS NOT NULL;
 
 CREATE TABLE inputs (
     number {serial},
     id {key} NOT NULL UNIQUE,
     session_id {key} NOT NULL,
-    kind TEXT NOT NULL CHECK (kind IN ('prompt', 'task', 'message', 'completion')),
-    rank {int} NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('prompt', 'steer', 'task', 'message', 'completion')),
     chain_id {key} NOT NULL,
     created_at {int} NOT NULL,
     text TEXT,
     message_id {key},
-    CHECK ((kind = 'prompt') = (message_id IS NULL)),
-    CHECK ((kind = 'prompt') = (text IS NOT NULL))
+    promoted {int} NOT NULL,
+    place {int} NOT NULL,
+    waiting TEXT CHECK (waiting IN ('budget', 'policy', 'across_projects')),
+    turn_id {key},
+    CHECK ((kind IN ('prompt', 'steer')) = (message_id IS NULL)),
+    CHECK ((kind IN ('prompt', 'steer')) = (text IS NOT NULL)),
+    CHECK (kind <> 'steer' OR turn_id IS NOT NULL)
 );
-CREATE INDEX inputs_queue ON inputs (session_id, rank, number);
+CREATE INDEX inputs_queue ON inputs (session_id, promoted, place);
+CREATE INDEX inputs_waiting ON inputs (session_id) WHERE waiting IS NOT NULL;
 CREATE UNIQUE INDEX inputs_message ON inputs (message_id) WHERE message_id IS NOT NULL;
 
 CREATE TABLE turns (
@@ -110,7 +126,10 @@ CREATE TABLE turns (
     error_code TEXT,
     error TEXT,
     input_tokens {int},
-    output_tokens {int}
+    output_tokens {int},
+    cost {int},
+    news {int} NOT NULL,
+    more_chains TEXT NOT NULL
 );
 CREATE INDEX turns_session ON turns (session_id, number);
 CREATE UNIQUE INDEX turns_prompt ON turns (input_id) WHERE kind = 'prompt';
@@ -152,3 +171,31 @@ CREATE TABLE audit (
     session_id {key},
     ref TEXT NOT NULL
 );
+
+CREATE TABLE permission_requests (
+    number {serial},
+    id {key} NOT NULL UNIQUE,
+    source_session_id {key} NOT NULL,
+    target_session_id {key} NOT NULL,
+    created_at {int} NOT NULL
+);
+CREATE UNIQUE INDEX permission_requests_pair ON permission_requests (source_session_id, target_session_id);
+CREATE INDEX permission_requests_target ON permission_requests (target_session_id);
+
+CREATE TABLE grants (
+    number {serial},
+    id {key} NOT NULL UNIQUE,
+    source_session_id {key} NOT NULL,
+    target_session_id {key} NOT NULL,
+    created_at {int} NOT NULL,
+    expires_at {int} NOT NULL
+);
+CREATE UNIQUE INDEX grants_pair ON grants (source_session_id, target_session_id);
+CREATE INDEX grants_target ON grants (target_session_id);
+
+CREATE TABLE acceptances (
+    message_id {key} NOT NULL PRIMARY KEY,
+    session_id {key} NOT NULL,
+    note TEXT NOT NULL,
+    created_at {int} NOT NULL
+) {clustered};

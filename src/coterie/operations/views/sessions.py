@@ -1,31 +1,13 @@
-"""What operations answer, as doors encode it: camelCase names, absent values left out, times in ISO 8601 UTC."""
+"""Sessions, turns, transcripts, and what the verbs for them answer."""
 
-from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-from pydantic.alias_generators import to_camel
-
-from coterie.core.ledger.message import Message
+from coterie.core.chain import MICRO
 from coterie.core.session.session import Session
 from coterie.core.turn.items import PersonText, Reply, SessionText, ToolResult
 from coterie.core.turn.turn import Turn
-from coterie.ports.store import Change, NumberedItem
-
-
-class View(BaseModel):
-    """Base of every answer."""
-
-    model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True, serialize_by_alias=True, frozen=True)
-
-    def wire(self) -> dict[str, Any]:
-        """The answer as JSON values."""
-        return self.model_dump(mode="json", exclude_none=True)
-
-
-def iso(at_ms: int) -> str:
-    """Epoch milliseconds as ISO 8601 in UTC."""
-    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+from coterie.operations.views.view import View, iso
+from coterie.ports.rows import Change, NumberedItem
 
 
 class Health(View):
@@ -46,6 +28,8 @@ class SessionView(View):
     model: str | None
     mode: Literal["agent"]
     permission_mode: str
+    inbound: str
+    current_turn_delivery: bool
     held: str | None
     status: str | None
     """What it does, in lists: `running`, `queued`, else how its newest turn ended, else `idle`."""
@@ -64,6 +48,8 @@ class SessionView(View):
             model=session.model,
             mode="agent",
             permission_mode=session.permission_mode.value,
+            inbound=session.inbound.value,
+            current_turn_delivery=session.current_turn,
             held=session.held.value if session.held else None,
             status=status,
             created_by_session_id=session.created_by,
@@ -97,6 +83,8 @@ class TurnView(View):
     error: str | None
     input_tokens: int | None
     output_tokens: int | None
+    cost_usd: float | None
+    """None where the price is not known."""
     created_at: str
     ended_at: str | None
 
@@ -116,6 +104,7 @@ class TurnView(View):
             error=turn.error,
             input_tokens=turn.input_tokens,
             output_tokens=turn.output_tokens,
+            cost_usd=turn.cost / MICRO if turn.cost is not None else None,
             created_at=iso(turn.created_at),
             ended_at=iso(turn.ended_at) if turn.ended_at is not None else None,
         )
@@ -140,6 +129,8 @@ class ItemView(View):
     call_id: str | None = None
     tool: str | None = None
     error: bool | None = None
+    unread: bool | None = None
+    """No model was shown it: the turn that it was meant for was stopped."""
     origin: dict[str, str] | None = None
 
     @classmethod
@@ -147,8 +138,9 @@ class ItemView(View):
         """Show an item: what is said, by whom, and nothing opaque."""
         number, turn_id, at = numbered.number, numbered.turn_id, iso(numbered.created_at)
         match numbered.item:
-            case PersonText(text):
-                return cls(number=number, turn_id=turn_id, kind="person", created_at=at, text=text)
+            case PersonText(text, unread):
+                kind = "person"
+                return cls(number=number, turn_id=turn_id, kind=kind, created_at=at, text=text, unread=unread or None)
             case SessionText(origin, content):
                 shown = {
                     "messageId": origin.message_id,
@@ -182,67 +174,6 @@ class ItemPage(View):
     cursor: int | None = None
 
 
-class MessageView(View):
-    """A message of the ledger."""
-
-    id: str
-    kind: str
-    status: str
-    source_session_id: str
-    source_title: str
-    target_session_id: str
-    target_title: str
-    turn_id: str | None
-    reply_to_message_id: str | None
-    content: str
-    result: str | None
-    truncated: bool | None
-    error: str | None
-    remaining_hops: int
-    ceiling: str
-    via: str | None
-    created_at: str
-    updated_at: str
-
-    @classmethod
-    def of(cls, message: Message) -> "MessageView":
-        """Show a message."""
-        return cls(
-            id=message.id,
-            kind=message.kind.value,
-            status=message.state.value,
-            source_session_id=message.source_session_id,
-            source_title=message.source_title,
-            target_session_id=message.target_session_id,
-            target_title=message.target_title,
-            turn_id=message.turn_id,
-            reply_to_message_id=message.reply_to,
-            content=message.content,
-            result=message.result,
-            truncated=message.truncated or None,
-            error=message.error,
-            remaining_hops=message.hops,
-            ceiling=message.ceiling,
-            via=message.via.value if message.via else None,
-            created_at=iso(message.created_at),
-            updated_at=iso(message.updated_at),
-        )
-
-
-class SendReceipt(View):
-    """What the sender of a message is told."""
-
-    message_id: str
-    session_id: str
-    status: str
-    position: int | None
-    turn_id: str | None
-    remaining_hops: int
-    ceiling: str
-    replayed: bool
-    held: bool | None
-
-
 class PromptReceipt(View):
     """What the sender of a prompt is told."""
 
@@ -254,6 +185,17 @@ class PromptReceipt(View):
     replayed: bool
 
 
+class SteerReceipt(View):
+    """Whether the running turn takes the words in; if not, they have become a prompt."""
+
+    accepted: bool
+    input_id: str
+    turn_id: str | None
+    status: str
+    position: int | None
+    replayed: bool
+
+
 class Released(View):
     """How many sessions were freed."""
 
@@ -261,104 +203,14 @@ class Released(View):
     replayed: bool | None = None
 
 
-class ResultView(View):
-    """An outcome, if there is one yet."""
+class DeletedView(View):
+    """What ended with a session."""
 
-    ready: bool
-    message: MessageView | None
-
-
-class MessageState(View):
-    """Where a message is."""
-
-    id: str
-    status: str
-    session_id: str
-    turn_id: str | None
-    result: str | None
-    truncated: bool | None
-    error: str | None
-
-
-class Waited(View):
-    """What was seen last; running out of time is a normal answer."""
-
-    timed_out: bool
-    messages: list[MessageState]
-    status: str | None = None
-
-
-class CancelledView(View):
-    """What was stopped; sessions and histories stay."""
-
-    cancelled: Literal[True]
-    session_retained: Literal[True]
+    deleted: Literal[True]
     message_ids: list[str]
+    """Messages to it that were cancelled in its queue."""
     running_turn_ids: list[str]
     replayed: bool | None = None
-
-
-class SessionReference(View):
-    """A session by id and title."""
-
-    session_id: str
-    title: str
-
-
-class Exchange(View):
-    """A recent message, shortened."""
-
-    message_id: str
-    direction: Literal["incoming", "outgoing"]
-    peer: SessionReference
-    kind: str
-    status: str
-    preview: str
-    created_at: str
-
-
-class StatusView(View):
-    """The bounded summary of one session."""
-
-    session_id: str
-    title: str
-    status: str
-    held: str | None
-    waiting: int
-    model: str | None
-    permission_mode: str
-    created_by_session: SessionReference | None
-    created_sessions: list[SessionReference] | None
-    current_task: Exchange | None
-    last_turn: TurnView | None
-    recent_exchanges: list[Exchange]
-
-
-class DirectoryEntry(View):
-    """A session as other sessions may know it."""
-
-    session_id: str
-    title: str
-    status: str
-    created_by_session_id: str | None
-    updated_at: str
-
-
-class Directory(View):
-    """A page of the directory."""
-
-    sessions: list[DirectoryEntry]
-    cursor: str | None
-
-
-class ChainView(View):
-    """A page of a chain, completions included, and what it has used."""
-
-    chain_id: str
-    messages: list[MessageView]
-    messages_used: int
-    messages_max: int
-    cursor: str | None
 
 
 class VerifyView(View):

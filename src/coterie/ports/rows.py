@@ -1,0 +1,134 @@
+"""The rows of the ledger that are no noun of the core's own, as use cases read and write them."""
+
+from dataclasses import dataclass
+
+from coterie.core.chain import Spending
+from coterie.core.ids import ChainId, GrantId, HostId, InputId, MessageId, RequestId, SessionId, TurnId
+from coterie.core.inbound import Across, Waiting
+from coterie.core.limits import Limits
+from coterie.core.permission import Mode
+from coterie.core.turn.items import Item
+
+
+@dataclass(frozen=True, slots=True)
+class HostFacts:
+    """Who executes here, and under which rules."""
+
+    id: HostId
+    epoch: int
+    """Raised at each start; what an earlier epoch was running is interrupted."""
+    permission_default: Mode
+    limits: Limits
+    across: Across = Across.ASK
+    """What happens to messages between project folders."""
+    resume: bool = False
+    """Whether a start goes on with what waits, in place of holding it."""
+
+    @property
+    def spending(self) -> Spending:
+        """What one chain may spend."""
+        return Spending(self.limits.chain_cost_max, self.limits.chain_tokens_max)
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """Something that waits in a session's queue."""
+
+    id: InputId
+    session_id: SessionId
+    kind: str
+    """`prompt`, `steer`, or the kind of the message."""
+    chain_id: ChainId
+    created_at: int
+    text: str | None = None
+    """What a person wrote."""
+    message_id: MessageId | None = None
+    promoted: bool = False
+    """Goes before all that is not."""
+    waiting: Waiting | None = None
+    """Why it does not start though its session is free."""
+    turn_id: TurnId | None = None
+    """The running turn that may take it in: always for steering, for a message while it is offered."""
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedItem:
+    """An item with its place in the transcript."""
+
+    number: int
+    turn_id: TurnId
+    item: Item
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing that happened to a session; the feed of a page or a client is made of these."""
+
+    number: int
+    """Position in the stream over all sessions."""
+    session_id: SessionId
+    revision: int
+    """Position in the session's own stream, without gaps."""
+    kind: str
+    ref: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A place where the ledger breaks a promise."""
+
+    invariant: str
+    ref: str
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRow:
+    """A person's act for a session, or a refusal."""
+
+    actor: str
+    act: str
+    session_id: SessionId | None
+    ref: str
+
+
+@dataclass(frozen=True, slots=True)
+class PairRequest:
+    """The question whether one session may write to another across projects; open until a person answers."""
+
+    id: RequestId
+    source_session_id: SessionId
+    target_session_id: SessionId
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class PairGrant:
+    """A person's leave for one session to write to another across projects, for a time."""
+
+    id: GrantId
+    source_session_id: SessionId
+    target_session_id: SessionId
+    created_at: int
+    expires_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A session as others mention it."""
+
+    id: SessionId
+    title: str
+    available: bool
+    """False once it is deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """A session's note that it is content with the result of a message it sent; it changes nothing else."""
+
+    message_id: MessageId
+    session_id: SessionId
+    note: str
+    created_at: int

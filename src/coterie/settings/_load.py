@@ -1,0 +1,129 @@
+"""The settings as one value, and how they are read."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import Field, dataclass, field, fields
+from importlib.util import find_spec
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from platformdirs import user_data_path
+
+from coterie.core.errors import ExtraMissingError
+from coterie.core.inbound import Across
+from coterie.core.limits import RANGES, Limits
+from coterie.core.model_ref import Binding
+from coterie.core.permission import Mode
+from coterie.settings._catalogue import catalogue
+from coterie.settings._config import CONFIG_FILE, Table, parse, read_config
+
+HOST: Final = "127.0.0.1"
+PORT: Final = 7433
+
+_EXTRAS: Final = MappingProxyType({"google": ("google", "google.genai")})
+"""Of an api whose library is optional: the extra that brings it, and a module that is there with it."""
+_PORT_MAX: Final = 65_535
+_SECTIONS: Final = ("server", "startup", "permissions", "collaboration", "limits", "models")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that a person can set about one host."""
+
+    data_dir: Path
+    host: str = HOST
+    port: int = PORT
+    permission_default: Mode = Mode.ASK
+    """What a session that inherits may do without asking."""
+    across_projects: Across = Across.ASK
+    """What happens to messages between sessions of different project folders."""
+    resume: bool = False
+    """Whether a start goes on with what waits, in place of holding it for a person."""
+    limits: Limits = field(default_factory=Limits)
+    models: tuple[Binding, ...] = ()
+    """The model catalogue; empty when nothing is configured."""
+    shell_environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """The environment that tools run programs with."""
+
+
+def data_directory(explicit: Path | None, environment: Mapping[str, str]) -> Path:
+    """Return the data directory: *explicit*, else `COTERIE_HOME`, else the platform's folder for user data."""
+    if explicit is not None:
+        return explicit.expanduser().absolute()
+    if home := environment.get("COTERIE_HOME", "").strip():
+        return Path(home).expanduser().absolute()
+    return user_data_path("coterie", appauthor=False)
+
+
+def is_installed(module: str) -> bool:
+    """Return whether *module* could be imported, without importing it."""
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        # A package above it is not there either.
+        return False
+
+
+def load_settings(
+    data_dir: Path, environment: Mapping[str, str], *, find: Callable[[str], bool] = is_installed
+) -> Settings:
+    """Read `config.toml` of *data_dir* and *environment*.
+
+    Args:
+        data_dir: Where the file is.
+        environment: The variables of the process.
+        find: Whether an optional library is installed, by the name of its module.
+
+    Raises:
+        ConfigInvalidError: The file or a variable says something that cannot be meant.
+        ExtraMissingError: A model needs a library that is not installed.
+    """
+    root = parse(read_config(data_dir / CONFIG_FILE))
+    root.only(_SECTIONS)
+    server, permissions = root.table("server"), root.table("permissions")
+    server.only(("host", "port"))
+    permissions.only(("default",))
+    startup, collaboration = root.table("startup"), root.table("collaboration")
+    startup.only(("queue",))
+    collaboration.only(("across_projects",))
+    settings = Settings(
+        data_dir=data_dir,
+        host=server.text("host") or HOST,
+        port=server.number("port", 0, _PORT_MAX) if server.has("port") else PORT,
+        permission_default=Mode(permissions.choice("default", tuple(mode.value for mode in Mode)) or Mode.ASK),
+        across_projects=Across(
+            collaboration.choice("across_projects", tuple(rule.value for rule in Across)) or Across.ASK
+        ),
+        resume=startup.choice("queue", ("held", "resume")) == "resume",
+        limits=_limits(root.table("limits")),
+        models=catalogue(root, data_dir, environment),
+        shell_environment=MappingProxyType(dict(environment)),
+    )
+    # What is wrong in the file comes first: it may be what asks for the library.
+    if missing := missing_extra(settings.models, find):
+        raise missing
+    return settings
+
+
+def missing_extra(models: Iterable[Binding], find: Callable[[str], bool]) -> ExtraMissingError | None:
+    """Return the fault of the first model whose library is not installed, or None."""
+    for model in models:
+        extra, module = _EXTRAS.get(model.api, ("", ""))
+        if module and not find(module):
+            return ExtraMissingError(
+                f"The model {model.key!r} ({model.origin}) has the api {model.api!r}, whose library is not installed: "
+                f"run `pip install 'coterie[{extra}]'` and start the host again."
+            )
+    return None
+
+
+def _limits(table: Table) -> Limits:
+    table.only(RANGES)
+    return Limits(**{limit.name: _limit(table, limit) for limit in fields(Limits) if table.has(limit.name)})
+
+
+def _limit(table: Table, limit: Field[Any]) -> Any:
+    least, most = RANGES[limit.name]
+    if isinstance(limit.default, float):
+        return table.amount(limit.name, least, most)
+    return table.number(limit.name, int(least), int(most))
