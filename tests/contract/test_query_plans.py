@@ -33,6 +33,7 @@ OPEN_ONLY: Final = {
     "running_here": "turns_one_runner",
     "left_running": "turns_one_runner",
     "due_messages": "messages_expiry",
+    "old_keys": "idempotency_old",
     "marked_inputs": "inputs_waiting",
     "marked_inputs_of": "inputs_waiting",
     "oldest_ready": "sessions_ready",

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from coterie.app import find
-from coterie.app.idempotency import Key, once
+from coterie.app.idempotency import Key, once, until
 from coterie.app.sender import Sender, live_turn
 from coterie.core.codes import Code
 from coterie.core.errors import PermissionDeniedError, RefusedError
@@ -34,7 +34,7 @@ def accept_result(tx: Tx, command: AcceptResult, now: int, new_id: NewId) -> boo
         RefusedError: The message has not completed with a result (`WORKER_NOT_READY`).
     """
     del new_id
-    if once(tx, command.key, command.message_id) is not None:
+    if once(tx, command.key, command.message_id, kept_until=until(now)) is not None:
         return True
     by = command.sender
     if by.turn_id is not None:

@@ -6,7 +6,7 @@ from typing import Final
 
 from coterie.app import find
 from coterie.app.complete import complete
-from coterie.app.idempotency import Key, once
+from coterie.app.idempotency import Key, once, until
 from coterie.app.step import Step
 from coterie.core.codes import Code
 from coterie.core.errors import NotFoundError, RefusedError
@@ -53,7 +53,7 @@ def remove_input(tx: Tx, command: OfInput, now: int, new_id: NewId) -> tuple[Mes
     Raises:
         NotFoundError: Session or input is not there.
     """
-    before = once(tx, command.key, "")
+    before = once(tx, command.key, "", kept_until=until(now))
     if before is not None:
         return MessageId(before) if before else None, True
     waiting = _found(tx, command)
@@ -82,8 +82,8 @@ def promote_input(tx: Tx, command: OfInput, now: int, new_id: NewId) -> bool:
         NotFoundError: Session or input is not there.
         RefusedError: It is promoted already (`CONFLICT`).
     """
-    del now, new_id
-    if once(tx, command.key, command.input_id) is not None:
+    del new_id
+    if once(tx, command.key, command.input_id, kept_until=until(now)) is not None:
         return True
     waiting = _found(tx, command)
     if waiting.promoted:
@@ -103,9 +103,9 @@ def move_input(tx: Tx, command: MoveInput, now: int, new_id: NewId) -> tuple[boo
     Raises:
         NotFoundError: Session or input is not there.
     """
-    del now, new_id
+    del new_id
     which = command.which
-    before = once(tx, which.key, "no")
+    before = once(tx, which.key, "no", kept_until=until(now))
     if before is not None:
         return before == "yes", True
     waiting = _found(tx, which)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from coterie.app import find
 from coterie.app.complete import complete, complete_into
-from coterie.app.idempotency import Key, once
+from coterie.app.idempotency import Key, once, until
 from coterie.app.sender import Sender, live_turn
 from coterie.app.step import Step
 from coterie.core.errors import ConflictError, PermissionDeniedError
@@ -51,7 +51,7 @@ def cancel(tx: Tx, command: Cancel, now: int, new_id: NewId) -> Cancelled:
         PermissionDeniedError: The message was sent by another session than the one that asks.
         ConflictError: The named message has joined a turn that runs something else.
     """
-    before = once(tx, command.key, "")
+    before = once(tx, command.key, "", kept_until=until(now))
     if before is not None:
         return _told(before)
     if command.by is not None and command.turn_id is not None:
@@ -85,7 +85,7 @@ def interrupt(tx: Tx, command: Interrupt, now: int, new_id: NewId) -> Cancelled:
     Raises:
         NotFoundError: The session is not there.
     """
-    before = once(tx, command.key, "")
+    before = once(tx, command.key, "", kept_until=until(now))
     if before is not None:
         return _told(before)
     find.session(tx, command.session_id)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from coterie.app import find
-from coterie.app.idempotency import Key, once
+from coterie.app.idempotency import Key, once, until
 from coterie.app.open_session import fit_title
 from coterie.core.codes import Code
 from coterie.core.errors import InvalidArgumentError, RefusedError
@@ -48,7 +48,7 @@ def configure_session(tx: Tx, command: ConfigureSession, now: int, new_id: NewId
         NotFoundError, InvalidArgumentError
     """
     del new_id
-    if once(tx, command.key, command.session_id) is not None:
+    if once(tx, command.key, command.session_id, kept_until=until(now)) is not None:
         return find.session(tx, command.session_id), True
     session = find.locked(tx, command.session_id)
     if command.title is not None and is_blank(command.title):
@@ -77,7 +77,7 @@ def archive_session(tx: Tx, command: ArchiveSession, now: int, new_id: NewId) ->
         RefusedError: It runs a turn (`CONFLICT`).
     """
     del new_id
-    if once(tx, command.key, command.session_id) is not None:
+    if once(tx, command.key, command.session_id, kept_until=until(now)) is not None:
         return find.session(tx, command.session_id), True
     session = find.locked(tx, command.session_id)
     if tx.turns.running(session.id) is not None:

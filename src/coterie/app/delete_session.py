@@ -6,7 +6,7 @@ from typing import Final
 
 from coterie.app import find
 from coterie.app.complete import complete
-from coterie.app.idempotency import Key, once
+from coterie.app.idempotency import Key, once, until
 from coterie.app.settle_turn import end_turn
 from coterie.app.step import Step
 from coterie.core.ids import MessageId, NewId, SessionId, TurnId
@@ -44,7 +44,7 @@ def delete_session(tx: Tx, command: DeleteSession, now: int, new_id: NewId) -> D
     Raises:
         NotFoundError: It is not there.
     """
-    before = once(tx, command.key, "[[], []]")
+    before = once(tx, command.key, "[[], []]", kept_until=until(now))
     if before is not None:
         message_ids, turn_ids = json.loads(before)
         return Deleted(message_ids, turn_ids, replayed=True)

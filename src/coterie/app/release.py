@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from coterie.app import find
 from coterie.app.complete import complete
-from coterie.app.idempotency import Key, once
+from coterie.app.idempotency import Key, once, until
 from coterie.app.step import Step
 from coterie.core.chain import is_spent
 from coterie.core.errors import NotFoundError
@@ -66,7 +66,7 @@ def release(tx: Tx, command: Release, now: int, new_id: NewId) -> tuple[int, boo
         NotFoundError: The named session is not there.
     """
     del new_id
-    before = once(tx, command.key, "0")
+    before = once(tx, command.key, "0", kept_until=until(now))
     if before is not None:
         return int(before), True
     if command.session_id is None:
@@ -112,7 +112,7 @@ def answer_pair(tx: Tx, command: AnswerPair, now: int, new_id: NewId) -> tuple[i
     Raises:
         NotFoundError: The question is not open.
     """
-    before = once(tx, command.key, "0")
+    before = once(tx, command.key, "0", kept_until=until(now))
     if before is not None:
         return int(before), True
     asked = tx.pairs.request(command.request_id)
@@ -122,9 +122,9 @@ def answer_pair(tx: Tx, command: AnswerPair, now: int, new_id: NewId) -> tuple[i
     for one in waiting:
         _answer_one(step, asked, one, command.answer)
     if command.answer is Answer.GRANT and tx.sessions.get(asked.source_session_id) is not None:
-        until = now + command.seconds * 1000
+        expires_at = now + command.seconds * 1000
         pair = (asked.source_session_id, asked.target_session_id)
-        tx.pairs.add_grant(PairGrant(GrantId(new_id("grt")), *pair, now, until))
+        tx.pairs.add_grant(PairGrant(GrantId(new_id("grt")), *pair, now, expires_at))
     tx.pairs.close(asked.source_session_id, asked.target_session_id)
     tx.changed(asked.target_session_id, "permission", asked.id)
     tx.journal.audit(AuditRow("person", f"answer {command.answer.value}", asked.target_session_id, asked.id), now)
@@ -156,7 +156,7 @@ def revoke(tx: Tx, command: Revoke, now: int, new_id: NewId) -> bool:
         NotFoundError: There is no such grant.
     """
     del new_id
-    if once(tx, command.key, command.grant_id) is not None:
+    if once(tx, command.key, command.grant_id, kept_until=until(now)) is not None:
         return True
     if not tx.pairs.revoke(command.grant_id):
         raise NotFoundError("grant", command.grant_id)

@@ -350,8 +350,18 @@ class Journal(Protocol):
         """The newest position of that stream; 0 if there is none."""
         ...
 
-    def claim_key(self, scope: str, key: str, fingerprint: str, ref: str) -> tuple[str, str] | None:
+    def claim_key(
+        self, scope: str, key: str, fingerprint: str, ref: str, *, kept_until: int | None
+    ) -> tuple[str, str] | None:
         """Write the key, or return the fingerprint and ref of who was first."""
+        ...
+
+    def old_keys(self, now: int, limit: int) -> int:
+        """How many keys may be forgotten, up to *limit*."""
+        ...
+
+    def forget_keys(self, now: int, limit: int) -> int:
+        """Forget up to *limit* of them; returns how many."""
         ...
 
     def key_is_known(self, scope: str, key: str) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, Final
 from coterie.app import recover
 from coterie.app.claim_turn import anything_ready, claim_turn
 from coterie.app.expire import anything_due, expire_due
+from coterie.app.idempotency import anything_old, forget_old
 from coterie.core.errors import HostError
 from coterie.core.ids import TurnId
 from coterie.core.turn.turn import Turn
@@ -190,12 +191,14 @@ class Supervisor:
             self.hand_over(turn.id)
 
     async def _expire(self) -> None:
-        """End queued messages whose time is over; once an audit, for a claim ends what it meets by itself."""
+        """End queued messages whose time is over, and forget old keys; once an audit, for claims end what they meet."""
         store, clock = self._parts.store, self._parts.clock
         if clock.monotonic() < self._expiry_at:
             return
         self._expiry_at = clock.monotonic() + self._audit_s
         while await store.read(anything_due, clock.now_ms()) and await store.run(expire_due, None):
+            pass
+        while await store.read(anything_old, clock.now_ms()) and await store.run(forget_old, None):
             pass
 
     async def _adopt(self) -> None:

@@ -1,7 +1,7 @@
 """What every store of the ledger must do, as a suite to subclass.
 
-A subclass overrides the fixture `open_store` and is collected by pytest, with pytest-asyncio; every test gets a fresh
-store, goes through real use cases and ends with a check of the whole ledger.
+A subclass overrides the fixture `open_store` and is collected by pytest, with pytest-asyncio and Hypothesis; every test
+gets a fresh store, goes through real use cases and ends with a check of the whole ledger.
 """
 
 from coterie.testing.contract.admitting import InboundContract
@@ -14,12 +14,12 @@ from coterie.testing.contract.crossing import CrossingContract, PairAnswerContra
 from coterie.testing.contract.current_turn import AcceptedContract, CurrentTurnContract
 from coterie.testing.contract.deleting import DeletingContract, PurgingContract
 from coterie.testing.contract.expiring import ExpiringContract
+from coterie.testing.contract.forking import ForkContract
 from coterie.testing.contract.joining import JoinedChainsContract
 from coterie.testing.contract.lifecycle import (
     AcceptanceContract,
     ArchiveContract,
     ConfigureContract,
-    ForkContract,
     InterruptContract,
     LifecycleKeysContract,
 )

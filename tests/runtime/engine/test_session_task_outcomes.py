@@ -161,7 +161,7 @@ async def test_an_acceptance_is_of_one_message(stage: SetStage) -> None:
 
 
 async def test_a_status_without_names_is_of_those_one_works_with(stage: SetStage) -> None:
-    """Partners of recent messages in either direction and spawned sessions; strangers and deleted ones are left out."""
+    """Case 66: who works for one is found without remembering any id; strangers and deleted ones are left out."""
     host = await stage(WORKS, HANG)
     turn = await running(host)
     stranger, friend, writer, gone = [await host.session("other") for _ in range(4)]

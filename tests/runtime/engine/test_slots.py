@@ -8,6 +8,7 @@ from tests.runtime.engine.conftest import BOUND_S, SetStage
 from coterie.app import describe, recover
 from coterie.app.claim_turn import anything_ready
 from coterie.app.expire import anything_due
+from coterie.app.idempotency import anything_old
 from coterie.core.ids import TurnId
 from coterie.core.limits import Limits
 from coterie.core.permission import Mode
@@ -37,6 +38,7 @@ class OvertakenStore:
             return cast("R", None)
         answers: dict[Any, object] = {
             anything_due: False,
+            anything_old: False,
             anything_ready: not self.overtaken.is_set(),
             recover.turns_running_here: (),
         }

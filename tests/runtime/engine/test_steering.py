@@ -7,12 +7,18 @@ import pytest
 from tests.guarantees import guarantee
 from tests.runtime.engine.asleep import ASLEEP, asleep, fall_asleep, last_said, wake
 from tests.runtime.engine.conftest import SetStage, Stage, said, system_text
+from tests.runtime.engine.test_storage_faults import Moody
 from tests.runtime.engine.wire import spoken
 
+from coterie.app.prompt_session import PromptSession, prompt_session, steer_session
+from coterie.app.take_news import take_news
 from coterie.core.codes import Code
 from coterie.core.errors import RefusedError
+from coterie.core.ids import SessionId
 from coterie.core.turn.silence import INSTRUCTION
 from coterie.core.turn.states import TurnState
+from coterie.runtime.effects import RuntimeParts
+from coterie.runtime.supervisor import Supervisor
 from coterie.testing.clock import FakeClock
 
 BUSY: Final = "- {when: {model: lead}, times: 1, reply: {error: {status: 503, retry_after: 60}}}\n"
@@ -43,6 +49,23 @@ async def _on_held_clock(host: Stage) -> HeldClock:
 
 async def _steer(host: Stage, session_id: str, text: str = "left", **params: str) -> dict[str, Any]:
     return await host.ask("session.steer", sessionId=session_id, text=text, **params)
+
+
+def _parts(host: Stage, store: Moody) -> RuntimeParts:
+    """What the host runs turns with, on a store of the test."""
+    engine, settings = host.engine, host.settings
+    return RuntimeParts(
+        store=store,
+        feed=engine.operations.host.feed,
+        clock=host.clock,
+        invocations=engine.operations.host.invocations,
+        models=settings.models,
+        provider=engine.provider,
+        tools={},
+        limits=settings.limits,
+        permission_default=settings.permission_default,
+        model_hint="",
+    )
 
 
 async def test_steering_joins_at_the_next_request_as_plain_words_of_a_person(stage: SetStage) -> None:
@@ -235,6 +258,29 @@ async def test_a_notice_that_a_person_adds_to_may_not_be_left_unanswered(stage: 
         for request in host.asked("lead")
     ]
     assert shown == [(False, False), *([(True, False), (True, True)] if steered else [(False, False)])]
+
+
+@pytest.mark.parametrize("after", [False, True])
+async def test_a_moment_without_the_database_loses_nothing_that_was_said(stage: SetStage, *, after: bool) -> None:
+    """Case 133: a commit of unknown end may have let it join, and then a second try finds nothing to take in."""
+    host = await stage(FINE)
+    session, store = SessionId(await host.session("lead")), host.engine.store
+    await host.engine.supervisor.stop()
+    prompted = await store.run(prompt_session, PromptSession(session, "go", None, slot=True))
+    await store.run(steer_session, PromptSession(session, "left", None, slot=False))
+    moody = Moody(store, take_news, after=after)
+    supervisor = Supervisor(_parts(host, moody), turns_max=1)
+    assert supervisor.reserve()
+    assert prompted.turn_id is not None
+
+    supervisor.hand_over(prompted.turn_id)
+    turn = await host.ended(session)
+    await supervisor.stop()
+
+    assert (moody.refusals, turn.result) == (1, "Fine.")
+    (request,) = host.asked("lead")
+    assert "\n".join(spoken(request, "user")) == "go\nleft"
+    assert [item["text"] for item in await host.items(session)] == ["go", "left", "Fine."]
 
 
 async def test_a_person_has_so_many_places(stage: SetStage) -> None:

@@ -32,9 +32,14 @@ class SqlJournal:
             row = self._driver.one("last_session_change", session_id=session_id)
         return row[0] if row else 0
 
-    def claim_key(self, scope: str, key: str, fingerprint: str, ref: str) -> tuple[str, str] | None:
+    def claim_key(
+        self, scope: str, key: str, fingerprint: str, ref: str, *, kept_until: int | None
+    ) -> tuple[str, str] | None:
         """See the port."""
-        if self._driver.move("claim_key", scope=scope, key=key, fingerprint=fingerprint, ref=ref) == 1:
+        claimed = self._driver.move(
+            "claim_key", scope=scope, key=key, fingerprint=fingerprint, ref=ref, kept_until=kept_until
+        )
+        if claimed == 1:
             return None
         row = self._driver.one("get_key", scope=scope, key=key)
         assert row is not None
@@ -43,6 +48,14 @@ class SqlJournal:
     def key_is_known(self, scope: str, key: str) -> bool:
         """See the port."""
         return self._driver.one("get_key", scope=scope, key=key) is not None
+
+    def old_keys(self, now: int, limit: int) -> int:
+        """See the port."""
+        return len(self._driver.all("old_keys", now=now, limit=limit))
+
+    def forget_keys(self, now: int, limit: int) -> int:
+        """See the port."""
+        return self._driver.move("forget_keys", now=now, limit=limit)
 
     def set_ref(self, scope: str, key: str, ref: str) -> None:
         """See the port."""

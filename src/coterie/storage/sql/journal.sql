@@ -17,8 +17,16 @@ SELECT COALESCE(MAX(revision), 0) FROM sessions WHERE id = :session_id
 SELECT at FROM changes ORDER BY number DESC LIMIT 1
 
 -- name: claim_key
-INSERT INTO idempotency (scope, key, fingerprint, ref) VALUES (:scope, :key, :fingerprint, :ref)
+INSERT INTO idempotency (scope, key, fingerprint, ref, kept_until)
+VALUES (:scope, :key, :fingerprint, :ref, :kept_until)
 ON CONFLICT DO NOTHING
+
+-- name: old_keys
+SELECT 1 FROM idempotency WHERE kept_until <= :now LIMIT :limit
+
+-- name: forget_keys
+DELETE FROM idempotency WHERE (scope, key) IN (
+    SELECT scope, key FROM idempotency WHERE kept_until <= :now LIMIT :limit)
 
 -- name: get_key
 SELECT fingerprint, ref FROM idempotency WHERE scope = :scope AND key = :key

@@ -252,9 +252,10 @@ class CurrentTurnContract(LedgerContract):
         receipt = await offer(ledger, source, target)
 
         took = await ledger.take_news(turn_id)
+        offers = [waiting.turn_id for waiting in await ledger.queue(target)]
         following = (await ledger.settle(turn_id)).next
 
-        assert took is joins
+        assert (took, offers) == ((True, []) if joins else (False, [None]))
         assert (following is None) is joins
         if following is not None:
             assert (following.message_id, following.permission.value) == (receipt.message.id, sender.value)

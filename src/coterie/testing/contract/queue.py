@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from coterie.app.idempotency import Key
+from coterie.app.idempotency import KEPT_DAYS, Key, anything_old, forget_old
 from coterie.app.release import Release, release
 from coterie.core.codes import Code
 from coterie.core.errors import InvalidArgumentError, NotFoundError
@@ -296,3 +296,19 @@ class HeldContract(LedgerContract):
 
         assert settled.next is None
         assert (await ledger.places(session)).prompts == 1
+
+    @pytest.mark.guarantee("I14")
+    async def test_the_key_of_an_act_is_forgotten_in_time_and_that_of_a_row_never(self, ledger: Ledger) -> None:
+        """What made a row answers as long as the row is there; a release is worth thirty days."""
+        session = await ledger.session()
+        command, key = Release(None, Key("person", "act", "f")), Key("person", "row", "f")
+        await ledger.store.run(release, command)
+        prompted = await ledger.prompt(session, key=key)
+        ledger.clock.advance(KEPT_DAYS * 86_400 - 1)
+        assert not await ledger.store.read(anything_old, ledger.clock.now_ms())
+        ledger.clock.advance(1)
+
+        assert await ledger.store.read(anything_old, ledger.clock.now_ms())
+        assert await ledger.store.run(forget_old, None) == 1
+        assert (await ledger.store.run(release, command))[1] is False
+        assert (await ledger.prompt(session, key=key)).input_id == prompted.input_id

@@ -370,6 +370,7 @@ class NameCasesContract(LedgerContract):
         assert [one.item.text for one in found if isinstance(one.item, PersonText)] == texts
         assert [one.number for one in found] == list(range(1, 13))
         assert [one.revision for one in changes] == list(range(1, len(changes) + 1))
+        assert [one.at for one in changes] == sorted(one.at for one in changes)
 
     async def test_pages_of_one_time_leave_nothing_out(self, ledger: Ledger) -> None:
         """Case 143: a page ends at a number; a thousand things of one moment are read in any pieces."""

@@ -160,8 +160,10 @@ CREATE TABLE idempotency (
     key TEXT NOT NULL,
     fingerprint TEXT NOT NULL,
     ref TEXT NOT NULL,
+    kept_until {int},
     PRIMARY KEY (scope, key)
 ) {clustered};
+CREATE INDEX idempotency_old ON idempotency (kept_until) WHERE kept_until IS NOT NULL;
 
 CREATE TABLE audit (
     number {serial},
