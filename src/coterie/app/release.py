@@ -7,7 +7,7 @@ from coterie.app import find
 from coterie.app.complete import complete
 from coterie.app.idempotency import Key, once, until
 from coterie.app.step import Step
-from coterie.core.chain import is_spent
+from coterie.core.chain import grants_of_release, is_spent
 from coterie.core.errors import NotFoundError
 from coterie.core.ids import ChainId, GrantId, NewId, RequestId, SessionId
 from coterie.core.inbound import Waiting
@@ -91,7 +91,7 @@ def _unmark(tx: Tx, marked: tuple[Input, ...]) -> set[SessionId]:
         chain = tx.chains.get(waiting.chain_id)
         if chain is not None and chain.id not in granted and is_spent(chain, tx.host.spending):
             granted.add(chain.id)
-            tx.chains.grant(chain.id)
+            tx.chains.grant(chain.id, grants_of_release(chain, tx.host.spending))
             freed.update(tx.marks.free_chain(chain.id))
         tx.marks.mark(waiting.id, None)
         freed.add(waiting.session_id)

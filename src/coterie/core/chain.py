@@ -49,6 +49,14 @@ def is_spent(chain: Chain, spending: Spending) -> bool:
     return chain.cost >= spending.cost_max * MICRO * times or chain.tokens >= spending.tokens_max * times
 
 
+def grants_of_release(chain: Chain, spending: Spending) -> int:
+    """How many grants a person's release is worth: one, or as many as a chain far beyond its bound needs to go on."""
+    behind = [chain.tokens // spending.tokens_max - chain.grants]
+    if spending.cost_max > 0:
+        behind.append(int(chain.cost / (spending.cost_max * MICRO)) - chain.grants)
+    return max(1, *behind)
+
+
 def hops_of_prompt(hops_max: int) -> int:
     """The hops of a turn that a person started, so that its sends carry *hops_max*."""
     return hops_max + 1

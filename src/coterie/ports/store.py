@@ -290,8 +290,8 @@ class Chains(Protocol):
         """Add what a turn has cost; returns the chain as it is now."""
         ...
 
-    def grant(self, chain_id: ChainId) -> None:
-        """Let it spend as much again."""
+    def grant(self, chain_id: ChainId, times: int) -> None:
+        """Let it spend as much again, so many times."""
         ...
 
 

@@ -4,6 +4,7 @@ import json
 from typing import Any, Final
 
 import pytest
+from tests.guarantees import guarantee
 from tests.runtime.engine.conftest import MODELS, SetStage, Stage
 
 from coterie.core.errors import RefusedError
@@ -32,6 +33,7 @@ async def _refused(host: Stage, session_id: str) -> list[dict[str, Any]]:
     return [result["error"] for result in results if "error" in result]
 
 
+@guarantee("I12")
 @pytest.mark.parametrize("turns_max", [1, 8])
 @pytest.mark.parametrize("size", [2, 3, 4])
 async def test_the_wait_that_would_close_a_ring_is_refused_and_everything_ends(

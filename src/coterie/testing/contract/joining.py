@@ -68,6 +68,7 @@ each_way = pytest.mark.parametrize("join", [absorbed, accepted])
 class JoinedChainsContract(LedgerContract):
     """A turn that messages of other chains have joined sends on its own chain and charges all of them."""
 
+    @pytest.mark.guarantee("I12")
     @each_way
     async def test_what_it_sends_is_charged_to_every_chain(self, ledger: Ledger, join: Join) -> None:
         """Two chains that feed each other's turns must not go on for ever on half the count."""
