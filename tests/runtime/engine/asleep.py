@@ -14,7 +14,11 @@ ASLEEP: Final = """
 
 async def given_out(host: Stage, lead: str) -> str:
     """Give a worker a task of the lead's, at which it hangs; returns the task."""
-    return await host.task(lead, await host.session("worker"), "stand still")
+    hanging = host.server.answering
+    message_id = await host.task(lead, await host.session("worker"), "stand still")
+    # So that a test may count requests: who is stopped before it has asked asks never.
+    await host.until(lambda server: server.answering > hanging)
+    return message_id
 
 
 async def fall_asleep(host: Stage, lead: str, source: str | None = None) -> str:
