@@ -11,7 +11,7 @@ from coterie.core.ids import MessageId, NewId
 from coterie.core.ledger.states import MessageState
 from coterie.core.refusal import Refusal
 from coterie.core.text import is_blank
-from coterie.ports.rows import Acceptance
+from coterie.ports.rows import Acceptance, AuditRow
 from coterie.ports.store import Tx
 
 
@@ -45,5 +45,7 @@ def accept_result(tx: Tx, command: AcceptResult, now: int, new_id: NewId) -> boo
     if message.state is not MessageState.COMPLETED or is_blank(message.result or ""):
         text = f"Message {message.id} is {message.state.value} and has no result to accept; wait, or read its error."
         raise RefusedError(Refusal(Code.WORKER_NOT_READY, text))
+    if by.turn_id is None:
+        tx.journal.audit(AuditRow("person", "accept", by.session_id, message.id), now)
     tx.exchanges.accept(Acceptance(message.id, by.session_id, command.note, now))
     return False

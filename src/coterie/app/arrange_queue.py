@@ -95,7 +95,7 @@ def promote_input(tx: Tx, command: OfInput, now: int, new_id: NewId) -> bool:
 
 
 def move_input(tx: Tx, command: MoveInput, now: int, new_id: NewId) -> tuple[bool, bool]:
-    """Exchange an input with its neighbour: a prompt with a prompt, a message with a message.
+    """Exchange an input with its neighbour: a prompt with a prompt, steering with steering, a message with a message.
 
     Returns whether it moved (a promoted one and one without such a neighbour does not), and whether that was told
     before with the key.
@@ -112,7 +112,7 @@ def move_input(tx: Tx, command: MoveInput, now: int, new_id: NewId) -> tuple[boo
     peers = [
         other.id
         for other in tx.inputs.page(which.session_id, _QUEUE_MAX)
-        if not other.promoted and (other.message_id is None) == (waiting.message_id is None)
+        if not other.promoted and _part(other) == _part(waiting)
     ]
     if waiting.promoted:
         return False, False
@@ -125,6 +125,10 @@ def move_input(tx: Tx, command: MoveInput, now: int, new_id: NewId) -> tuple[boo
     if which.key is not None:
         tx.journal.set_ref(which.key.scope, which.key.key, "yes")
     return True, False
+
+
+def _part(waiting: Input) -> str:
+    return waiting.kind if waiting.message_id is None else "message"
 
 
 def _found(tx: Tx, which: OfInput) -> Input:

@@ -24,7 +24,7 @@ def claim_session(step: Step, session_id: SessionId) -> Turn | None:
     session = tx.sessions.lock([session_id]).get(session_id)
     if session is None or session.held is not None:
         return None
-    # What is left after these is found by the wake-up that their end has caused.
+    # What this session has after these is found by the wake-up that their end has caused.
     for _ in range(EXPIRED_MAX):
         waiting = head(tx.inputs.heads(session_id), session.streak)
         if waiting is None:
@@ -53,8 +53,15 @@ def _start(step: Step, session: Session, waiting: Input, message: Message | None
 def claim_turn(tx: Tx, command: None, now: int, new_id: NewId) -> Turn | None:
     """Start the input that has waited longest for a slot; None if nothing waits for one."""
     del command
-    session_id = tx.directory.ready(None)
-    return claim_session(Step(tx, now, new_id), session_id) if session_id else None
+    step, first = Step(tx, now, new_id), tx.directory.ready(None)
+    if first is None:
+        return None
+    turn = claim_session(step, first)
+    if turn is not None:
+        return turn
+    # All that it had was no longer worth starting: the slot is for whoever waits next.
+    following = tx.directory.ready(first)
+    return claim_session(step, following) if following else None
 
 
 def anything_ready(tx: Tx, command: None) -> bool:

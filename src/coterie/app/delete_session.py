@@ -1,13 +1,13 @@
 """`session.delete`: everything of a session ends, and a tombstone stays for who refers to it."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from coterie.app import find
 from coterie.app.complete import complete
 from coterie.app.idempotency import Key, once, until
-from coterie.app.settle_turn import end_turn
+from coterie.app.settle_turn import end_turn, with_usage
 from coterie.app.step import Step
 from coterie.core.ids import MessageId, NewId, SessionId, TurnId
 from coterie.core.ledger.states import InputRemoved
@@ -52,7 +52,7 @@ def delete_session(tx: Tx, command: DeleteSession, now: int, new_id: NewId) -> D
     turn = tx.turns.running(session.id)
     if turn is not None:
         tx.turns.fence(turn.id)
-        end_turn(step, turn, TurnCancelled, slot=False)
+        end_turn(step, replace(with_usage(step, turn), error=_REASON), TurnCancelled, slot=False)
         gone.turn_ids.append(turn.id)
     for waiting in tx.inputs.page(session.id, _QUEUE_MAX):
         tx.inputs.remove(waiting.id)

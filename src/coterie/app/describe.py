@@ -86,10 +86,11 @@ class Whole:
 def result(tx: Tx, which: WhichResult) -> tuple[bool, Message | None]:
     """Whether the message has settled, and the message; None when there never was one.
 
+    A message outlives the session that it went to.
+
     Raises:
         NotFoundError: Session, message or turn is not there, or the reader has no part in it.
     """
-    find.session(tx, which.session_id)
     if which.message_id is not None:
         named = find.message(tx, which.message_id, which.reader)
         if named.target_session_id != which.session_id:
@@ -97,20 +98,26 @@ def result(tx: Tx, which: WhichResult) -> tuple[bool, Message | None]:
         return named.state in SETTLED, named
     if which.turn_id is not None:
         found = _of_turn(tx, which, which.turn_id)
-    elif which.reader in (None, which.session_id):
-        found = tx.exchanges.inbound(which.session_id, None)
     else:
-        found = tx.exchanges.sent_last(which.reader, which.session_id)
+        find.session(tx, which.session_id)
+        found = _newest(tx, which)
     return (found is not None and found.state in SETTLED), found
 
 
 def _of_turn(tx: Tx, which: WhichResult, turn_id: TurnId) -> Message | None:
     turn = tx.turns.get(turn_id)
-    found = tx.exchanges.inbound(which.session_id, turn_id)
-    foreign = found is None or which.reader not in (found.source_session_id, found.target_session_id)
-    if turn is None or turn.session_id != which.session_id or (which.reader is not None and foreign):
+    found = tx.exchanges.of_turn(turn_id, which.reader)
+    if turn is None or turn.session_id != which.session_id or (which.reader is not None and found is None):
         raise NotFoundError("turn", turn_id)
     return found
+
+
+def _newest(tx: Tx, which: WhichResult) -> Message | None:
+    if which.reader in (None, which.session_id):
+        return tx.exchanges.inbound(which.session_id)
+    # What is open is found however much was sent since; what has settled, among the last that the reader sent.
+    unsettled = tx.messages.open_between(which.session_id, which.reader)
+    return unsettled[-1] if unsettled else tx.exchanges.sent_last(which.reader, which.session_id)
 
 
 def messages(tx: Tx, which: tuple[tuple[MessageId, ...], SessionId | None]) -> tuple[Message, ...]:
@@ -211,9 +218,9 @@ def chain(
     used = tx.chains.get(chain_id) if chain_id is not None else None
     if used is None:
         raise NotFoundError("chain", chain_id or "")
-    found = tx.exchanges.of_chain(used.id, after, PAGE_MAX)
-    if reader is not None:
-        found = tuple((n, m) for n, m in found if reader in {m.source_session_id, m.target_session_id})
+    found = tx.exchanges.of_chain(used.id, after, PAGE_MAX, reader)
+    if reader is not None and not found and not after:
+        raise NotFoundError("chain", used.id)
     return used, found
 
 

@@ -67,10 +67,12 @@ def steer_session(tx: Tx, command: PromptSession, now: int, new_id: NewId) -> Pr
     input_id = InputId(new_id("inp"))
     first = once(tx, command.key, input_id)
     if first is not None:
-        accepted, _, turn_id = first.partition(" ")
-        if turn_id:
-            return Prompted(InputId(accepted), TurnId(turn_id), "accepted", None, replayed=True)
-        return _again(tx, InputId(first))
+        said, _, turn_id = first.partition(" ")
+        again = _again(tx, InputId(said))
+        # What was not read in time has become a prompt; what was read, or waits to be, has no turn of its own.
+        if turn_id and again.turn_id is None and not _is_prompt(tx, again.input_id):
+            return Prompted(again.input_id, TurnId(turn_id), "accepted", None, replayed=True)
+        return again
     session, places = _admitted(tx, command.session_id)
     step = Step(tx, now, new_id)
     waiting = Input(input_id, session.id, "prompt", ChainId(new_id("chn")), now, text=text)
@@ -84,6 +86,11 @@ def steer_session(tx: Tx, command: PromptSession, now: int, new_id: NewId) -> Pr
     if command.key is not None:
         tx.journal.set_ref(command.key.scope, command.key.key, f"{input_id} {turn.id}")
     return Prompted(input_id, turn.id, "accepted", None)
+
+
+def _is_prompt(tx: Tx, input_id: InputId) -> bool:
+    waiting = tx.inputs.get(input_id)
+    return waiting is not None and waiting.kind == "prompt"
 
 
 def _admitted(tx: Tx, session_id: SessionId) -> tuple[Session, Places]:

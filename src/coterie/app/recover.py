@@ -16,9 +16,15 @@ def begin_epoch(tx: Tx, command: HostId, now: int, new_id: NewId) -> tuple[HostI
 
 
 def hold_queues(tx: Tx, command: None, now: int, new_id: NewId) -> int:
-    """Hold every session with a non-empty queue, unless the host is set to go on with it; returns how many."""
+    """Hold every session with a non-empty queue; returns how many.
+
+    A host that is set to go on with what waits holds none, and frees what earlier starts have held.
+    """
     del command, new_id
     if tx.host.resume:
+        for session_id in tx.directory.held():
+            tx.sessions.free(session_id)
+            tx.changed(session_id, "released", session_id)
         return 0
     return tx.sessions.hold_waiting(Held.RESTART, now)
 

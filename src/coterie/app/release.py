@@ -57,7 +57,7 @@ class Revoke:
 
 
 def release(tx: Tx, command: Release, now: int, new_id: NewId) -> tuple[int, bool]:
-    """Let held queues and marked inputs move again; a spent chain may spend as much once more.
+    """Let held queues and marked inputs move again; a spent chain may spend on.
 
     Without a session all that a restart has held, and every mark; an archived session is freed by its name only.
     Returns how many sessions were freed, and whether that was told before.
@@ -76,7 +76,10 @@ def release(tx: Tx, command: Release, now: int, new_id: NewId) -> tuple[int, boo
     for session_id in held:
         tx.sessions.free(session_id)
         tx.changed(session_id, "released", session_id)
-    freed = {*held, *_unmark(tx, tx.marks.marked(command.session_id))}
+    marked = tx.marks.marked(command.session_id)
+    for waiting in marked:
+        tx.journal.audit(AuditRow("person", f"let go {waiting.waiting}", waiting.session_id, waiting.id), now)
+    freed = {*held, *_unmark(tx, marked)}
     tx.journal.audit(AuditRow("person", "release", command.session_id, str(len(freed))), now)
     if command.key is not None:
         tx.journal.set_ref(command.key.scope, command.key.key, str(len(freed)))

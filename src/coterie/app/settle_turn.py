@@ -13,7 +13,7 @@ from coterie.core.ids import MessageId, NewId, TurnId
 from coterie.core.ledger.states import MessageCancelled, MessageCompleted, MessageFailed, MessageInterrupted
 from coterie.core.session.session import Held
 from coterie.core.text import cut
-from coterie.core.turn.items import Item, PersonText, Reply
+from coterie.core.turn.items import Item, PersonText, Reply, total
 from coterie.core.turn.states import TURN_TABLE, HostDied, TurnCancelled, TurnCompleted, TurnFailed, TurnState
 from coterie.core.turn.turn import Turn
 from coterie.ports.store import Tx
@@ -44,6 +44,8 @@ class SettleTurn:
     output_tokens: int | None = None
     cost: int | None = None
     """Millionths of a US dollar; None is unknown."""
+    counted: bool = True
+    """The worker knows what the turn has used; if not, its written replies tell."""
     slot: bool = True
     """The worker's slot may go on to another turn."""
 
@@ -71,8 +73,11 @@ def settle_turn(tx: Tx, command: SettleTurn, now: int, new_id: NewId) -> Settled
         tx.items.append(turn.session_id, turn.id, command.items, now)
         turn = absorb(tx, turn, command.shows, now)
     said = _said(command) if event is TurnCompleted else None
+    step = Step(tx, now, new_id)
     turn = _with_outcome(turn, command, event, said, result_chars_max=tx.host.limits.result_chars_max)
-    return end_turn(Step(tx, now, new_id), turn, event, slot=command.slot, said=said)
+    if not command.counted:
+        turn = with_usage(step, turn)
+    return end_turn(step, turn, event, slot=command.slot, said=said)
 
 
 def end_turn(
@@ -168,8 +173,16 @@ def _with_outcome(turn: Turn, command: SettleTurn, event: type, said: str | None
     )
 
 
+def with_usage(step: Step, turn: Turn) -> Turn:
+    """*turn* with what its written replies have cost: for an end that no worker reports."""
+    used = total(step.tx.items.usage(turn))
+    return replace(turn, input_tokens=used.input_tokens, output_tokens=used.output_tokens, cost=used.cost)
+
+
 def interrupt_turn(step: Step, turn: Turn) -> Settled:
     """End a turn that an earlier epoch of this host was running; what it had produced is kept (I9)."""
+    # Read again: the end of another one may have offered it something since.
+    turn = with_usage(step, step.tx.turns.get(turn.id) or turn)
     hold = None if step.tx.host.resume else Held.RESTART
     if turn.fenced:
         return end_turn(step, turn, TurnCancelled, slot=False, hold=hold)

@@ -65,9 +65,9 @@ class _News:
         assert message is not None, "an input's message is in the ledger"
         if is_over(message, self._step.now):
             expire(self._step, message)
-        elif not self._takes_messages or self._accepted >= tx.host.limits.accepted_per_request_max:
+        elif self._takes_messages and self._accepted >= tx.host.limits.accepted_per_request_max:
             self._left = True
-        elif waiting.waiting is not None or not self._may_join(message):
+        elif not self._takes_messages or waiting.waiting is not None or not self._may_join(message):
             tx.marks.withdraw(self._turn.id, waiting.id)
         else:
             self._join(waiting, message)

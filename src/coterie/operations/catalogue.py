@@ -193,7 +193,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "collaboration.list", params.SessionList, views.Directory, projection.directory, _LOW, _AGENTS, "/directory"
     ),
-    Operation("collaboration.chain", params.ChainOf, views.ChainView, collaboration.chain, _LOW, _PERSON, "/chains"),
+    Operation("collaboration.chain", params.ChainOf, views.ChainView, collaboration.chain, _LOW, _AGENTS, "/chains"),
     Operation(
         "permissions.pending", params.NoParams, views.PendingView, permissions.pending, _LOW, _PERSON, "/permissions"
     ),

@@ -55,8 +55,12 @@ class Directory(Protocol):
 class Exchanges(Protocol):
     """Reads over the messages of a session or a chain, and what sessions noted about them."""
 
-    def inbound(self, session_id: SessionId, turn_id: TurnId | None) -> Message | None:
-        """The newest message to a session, of one turn if given."""
+    def inbound(self, session_id: SessionId) -> Message | None:
+        """The newest message to a session."""
+        ...
+
+    def of_turn(self, turn_id: TurnId, party: SessionId | None) -> Message | None:
+        """The message that a turn was created for, else the newest that it took in; of one party if given."""
         ...
 
     def sent_last(self, source: SessionId, target: SessionId) -> Message | None:
@@ -67,8 +71,10 @@ class Exchanges(Protocol):
         """The newest messages from or to a session."""
         ...
 
-    def of_chain(self, chain_id: ChainId, after: int, limit: int) -> tuple[tuple[int, Message], ...]:
-        """Messages of a chain with their sequence numbers above *after*, in order."""
+    def of_chain(
+        self, chain_id: ChainId, after: int, limit: int, party: SessionId | None = None
+    ) -> tuple[tuple[int, Message], ...]:
+        """Messages of a chain with their sequence numbers above *after*, in order; of one session's if given."""
         ...
 
     def current(self, session_id: SessionId) -> Message | None:

@@ -13,7 +13,7 @@ from coterie.core.ids import ChainId, GrantId, HostId, InputId, MessageId, NewId
 from coterie.core.inbound import Waiting
 from coterie.core.ledger.message import Joined, Message
 from coterie.core.session.session import Held, Session
-from coterie.core.turn.items import Item
+from coterie.core.turn.items import Item, Usage
 from coterie.core.turn.turn import Turn
 from coterie.ports.reading import Directory, Exchanges
 from coterie.ports.rows import (
@@ -208,6 +208,10 @@ class Items(Protocol):
 
     def page(self, session_id: SessionId, after: int, limit: int) -> tuple[NumberedItem, ...]:
         """Items with numbers above *after*, in order."""
+        ...
+
+    def usage(self, turn: Turn) -> tuple[Usage, ...]:
+        """What the written replies of a turn have used."""
         ...
 
     def copy(self, source: SessionId, target: SessionId, up_to: int | None) -> int:

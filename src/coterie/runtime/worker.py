@@ -21,7 +21,7 @@ from coterie.core.ids import MessageId, TurnId
 from coterie.core.ledger.message import Kind
 from coterie.core.model_ref import Binding
 from coterie.core.refusal import Refusal
-from coterie.core.turn.items import Item, Reply, ToolCall, ToolResult
+from coterie.core.turn.items import Item, ToolCall, ToolResult, Usage, total
 from coterie.core.turn.loop import (
     AppendItems,
     AskModel,
@@ -69,20 +69,8 @@ class _Run:
     """Results that no item has yet."""
     shows: list[MessageId] = field(default_factory=list[MessageId])
     """Messages whose outcome those results show."""
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cost: int | None = None
-    """Millionths of a US dollar."""
-
-    def count(self, reply: Reply) -> None:
-        """Add a reply's usage."""
-        usage = reply.usage
-        if usage.input_tokens is not None:
-            self.input_tokens = (self.input_tokens or 0) + usage.input_tokens
-        if usage.output_tokens is not None:
-            self.output_tokens = (self.output_tokens or 0) + usage.output_tokens
-        if usage.cost is not None:
-            self.cost = (self.cost or 0) + usage.cost
+    used: Usage = field(default_factory=Usage)
+    """What its replies have used."""
 
 
 class Worker:
@@ -166,7 +154,7 @@ class Worker:
         asking = ask(self._parts, scene, run.binding, run.items, instruction=effect.instruction)
         outcome = await self._interruptible(run, asking)
         if isinstance(outcome, Replied):
-            run.count(outcome.reply)
+            run.used = total((run.used, outcome.reply.usage))
         return outcome
 
     async def _take_news(self, run: _Run) -> None:
@@ -219,9 +207,10 @@ class Worker:
             cancelled=finish.cancelled,
             code=finish.code,
             message=finish.message,
-            input_tokens=run.input_tokens if run else None,
-            output_tokens=run.output_tokens if run else None,
-            cost=run.cost if run else None,
+            input_tokens=run.used.input_tokens if run else None,
+            output_tokens=run.used.output_tokens if run else None,
+            cost=run.used.cost if run else None,
+            counted=run is not None,
             slot=self._passes_on(turn_id),
         )
         settled = await self._persisted(settle_turn, command, None)

@@ -5,6 +5,7 @@ gets a fresh store, goes through real use cases and ends with a check of the who
 """
 
 from coterie.testing.contract.admitting import InboundContract
+from coterie.testing.contract.aftermath import AftermathContract
 from coterie.testing.contract.arranging import ArrangingContract, EachArrangementContract
 from coterie.testing.contract.bounding import DepthContract, SpendingContract
 from coterie.testing.contract.cancelling import CancellingContract
@@ -71,6 +72,7 @@ class StoreContract(
     ForkContract,
     LifecycleKeysContract,
     RecoveryContract,
+    AftermathContract,
     ResumingContract,
     ReadingContract,
     CommitContract,

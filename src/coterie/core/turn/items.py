@@ -4,6 +4,7 @@ Pure module. An item says who speaks by its type, never by its text; `core.turn.
 is shown.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -60,6 +61,22 @@ class Usage:
     output_tokens: int | None = None
     cost: int | None = None
     """Millionths of a US dollar."""
+
+
+def total(usages: Iterable[Usage]) -> Usage:
+    """What several requests have used together; what none of them knows stays unknown."""
+    found = Usage()
+    for one in usages:
+        found = Usage(
+            _sum(found.input_tokens, one.input_tokens),
+            _sum(found.output_tokens, one.output_tokens),
+            _sum(found.cost, one.cost),
+        )
+    return found
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one if other is None else one + other
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,7 +130,7 @@ class ItemView(View):
     tool: str | None = None
     error: bool | None = None
     unread: bool | None = None
-    """No model was shown it: the turn that it was meant for was stopped."""
+    """The turn that it was meant for was stopped before its model was shown it; the next turn shows it as history."""
     origin: dict[str, str] | None = None
 
     @classmethod

@@ -8,7 +8,7 @@ import msgspec
 from coterie.core.ids import ChainId, MessageId, SessionId, TurnId
 from coterie.core.ledger.message import Joined, Kind, Message, Via
 from coterie.core.ledger.states import MessageState
-from coterie.core.turn.items import Item, PersonText, Reply, SessionText, ToolResult
+from coterie.core.turn.items import Item, PersonText, Reply, SessionText, ToolResult, Usage
 from coterie.core.turn.turn import Turn
 from coterie.ports.rows import Acceptance, NumberedItem
 from coterie.storage.sql.driver import Driver, Row
@@ -114,7 +114,7 @@ class SqlMessages:
             turn_id=turn.id,
             result=turn.result,
             truncated=int(turn.truncated),
-            error=turn.error_code and f"{turn.error_code}: {turn.error}",
+            error=f"{turn.error_code}: {turn.error}" if turn.error_code else turn.error,
             now=now,
         )
         return _messages(rows)
@@ -153,11 +153,13 @@ class SqlExchanges:
         row = self._driver.one(name, **params)
         return _message(row) if row else None
 
-    def inbound(self, session_id: SessionId, turn_id: TurnId | None) -> Message | None:
+    def inbound(self, session_id: SessionId) -> Message | None:
         """See the port."""
-        if turn_id is None:
-            return self._one("newest_inbound", session_id=session_id)
-        return self._one("newest_inbound_of_turn", session_id=session_id, turn_id=turn_id)
+        return self._one("newest_inbound", session_id=session_id)
+
+    def of_turn(self, turn_id: TurnId, party: SessionId | None) -> Message | None:
+        """See the port."""
+        return self._one("message_of_turn", turn_id=turn_id, party=party)
 
     def sent_last(self, source: SessionId, target: SessionId) -> Message | None:
         """See the port."""
@@ -171,9 +173,11 @@ class SqlExchanges:
         ]
         return _messages(sorted(rows, key=lambda row: row[24], reverse=True)[:limit])
 
-    def of_chain(self, chain_id: ChainId, after: int, limit: int) -> tuple[tuple[int, Message], ...]:
+    def of_chain(
+        self, chain_id: ChainId, after: int, limit: int, party: SessionId | None = None
+    ) -> tuple[tuple[int, Message], ...]:
         """See the port."""
-        rows = self._driver.all("page_chain", chain_id=chain_id, after=after, limit=limit)
+        rows = self._driver.all("page_chain", chain_id=chain_id, after=after, limit=limit, party=party)
         return tuple((row[24], _message(row)) for row in rows)
 
     def current(self, session_id: SessionId) -> Message | None:
@@ -229,6 +233,12 @@ class SqlItems:
             NumberedItem(number, turn_id, _DECODERS[kind].decode(body), created_at)
             for number, turn_id, kind, body, created_at in rows
         )
+
+    def usage(self, turn: Turn) -> tuple[Usage, ...]:
+        """See the port."""
+        rows = self._driver.all("replies_of_turn", session_id=turn.session_id, turn_id=turn.id)
+        replies = (_DECODERS["reply"].decode(row[0]) for row in rows)
+        return tuple(reply.usage for reply in replies if isinstance(reply, Reply))
 
     def copy(self, source: SessionId, target: SessionId, up_to: int | None) -> int:
         """See the port."""

@@ -42,10 +42,11 @@ SELECT {messages} FROM messages WHERE reply_to = :message_id
 -- name: newest_inbound
 SELECT {messages} FROM messages WHERE target_session_id = :session_id ORDER BY number DESC LIMIT 1
 
--- name: newest_inbound_of_turn
+-- name: message_of_turn
 SELECT {messages} FROM messages
-WHERE turn_id = :turn_id AND joined IN ('claimed', 'accepted') AND target_session_id = :session_id
-ORDER BY number DESC LIMIT 1
+WHERE turn_id = :turn_id AND joined IN ('claimed', 'accepted')
+    AND (CAST(:party AS TEXT) IS NULL OR :party IN (source_session_id, target_session_id))
+ORDER BY CASE WHEN joined = 'claimed' THEN 0 ELSE 1 END, number DESC LIMIT 1
 
 -- name: newest_settled
 SELECT {messages} FROM (SELECT {messages}, number FROM messages
@@ -68,7 +69,9 @@ SELECT {messages}, number FROM messages WHERE target_session_id = :session_id OR
 SELECT {messages}, number FROM messages WHERE source_session_id = :session_id ORDER BY number DESC LIMIT :limit
 
 -- name: page_chain
-SELECT {messages}, number FROM messages WHERE chain_id = :chain_id AND number > :after ORDER BY number LIMIT :limit
+SELECT {messages}, number FROM messages WHERE chain_id = :chain_id AND number > :after
+    AND (CAST(:party AS TEXT) IS NULL OR :party IN (source_session_id, target_session_id))
+ORDER BY number LIMIT :limit
 
 -- name: first_open
 SELECT {messages} FROM messages

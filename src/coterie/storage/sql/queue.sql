@@ -70,7 +70,7 @@ SELECT {inputs} FROM inputs WHERE waiting IS NOT NULL AND session_id = :session_
 
 -- name: meant_for_turn
 SELECT {inputs} FROM inputs
-WHERE session_id = (SELECT t.session_id FROM turns t WHERE t.id = :turn_id) AND turn_id = :turn_id ORDER BY number
+WHERE session_id = (SELECT t.session_id FROM turns t WHERE t.id = :turn_id) AND turn_id = :turn_id ORDER BY place, number
 
 -- name: withdraw_offers
 UPDATE inputs SET turn_id = NULL
@@ -139,6 +139,9 @@ RETURNING number
 -- name: page_items
 SELECT number, turn_id, kind, body, created_at FROM items
 WHERE session_id = :session_id AND number > :after ORDER BY number LIMIT :limit
+
+-- name: replies_of_turn
+SELECT body FROM items WHERE session_id = :session_id AND turn_id = :turn_id AND kind = 'reply' ORDER BY number
 
 -- name: copy_items
 INSERT INTO items (session_id, number, turn_id, kind, body, created_at)

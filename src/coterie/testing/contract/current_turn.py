@@ -131,7 +131,7 @@ class CurrentTurnContract(LedgerContract):
         assert not await ledger.take_news(turn_id)
 
     async def test_who_turns_it_off_keeps_out_what_was_offered_before(self, ledger: Ledger) -> None:
-        """The setting counts when the message would join; turned on again in the same turn it joins after all."""
+        """The setting counts when the message would join; then it waits for a turn of its own, and says so."""
         source, target, turn_id = await open_turn(ledger)
         receipt = await offer(ledger, source, target)
         await ledger.configure(target, current_turn=False)
@@ -139,10 +139,15 @@ class CurrentTurnContract(LedgerContract):
         took = await ledger.take_news(turn_id)
         kept = await ledger.state(receipt.message.id)
         await ledger.configure(target, current_turn=True)
+        running = await ledger.running(target)
         assert took
         assert kept is MessageState.QUEUED
-        assert await ledger.take_news(turn_id)
-        assert await ledger.state(receipt.message.id) is MessageState.RUNNING
+        assert running is not None
+        assert not running.news
+        assert not await ledger.take_news(turn_id)
+        settled = await ledger.settle(turn_id)
+        assert settled.next is not None
+        assert settled.next.message_id == receipt.message.id
 
     async def test_what_waited_before_is_not_offered_later(self, ledger: Ledger) -> None:
         """Neither when the setting is turned on, nor when the send is repeated with its key."""

@@ -53,7 +53,8 @@ class ReadingContract(LedgerContract):
         with pytest.raises(NotFoundError):
             await ledger.store.read(describe.chain, (None, message_id, stranger, 0))
         assert await ledger.store.read(describe.result, WhichResult(target, None, None, stranger)) == (False, None)
-        assert (await ledger.store.read(describe.chain, (chain_id, None, stranger, 0)))[1] == ()
+        with pytest.raises(NotFoundError):
+            await ledger.store.read(describe.chain, (chain_id, None, stranger, 0))
 
     async def test_a_result_belongs_to_the_session_that_is_named(self, ledger: Ledger) -> None:
         """A message of another session is not found, and a session without messages has no result."""
