@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from tests.guarantees import guarantee
 from tests.interfaces.conftest import BOUND_S, HOST, TOKEN, Door, Host, in_process
 
 from coterie.core.codes import Code
@@ -15,6 +16,7 @@ from coterie.interfaces.http.application import BODY_BYTES_MAX, body_bytes_max
 from coterie.interfaces.http.rest import ROOT
 from coterie.operations.caller import Caller
 from coterie.operations.catalogue import OPERATIONS
+from coterie.operations.collaboration import LISTED_CHARS_MAX
 from coterie.operations.perform import Operations
 from coterie.operations.views import View
 
@@ -205,6 +207,21 @@ async def test_a_fault_of_the_host_is_told_without_its_cause(host: Host, caplog:
     logged = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert len(logged) == 3
     assert "/secret/place" in caplog.text
+
+
+@guarantee("I15")
+async def test_a_page_of_a_chain_shows_long_messages_by_their_ends(host: Host) -> None:
+    """Five hundred of them would be a page of megabytes; one by one each is whole."""
+    first, second = await host.new_session(), await host.new_session()
+    content = f"begin {'😀' * 60_000} end"
+    sent = await host.ask("collaboration.send", sessionId=second, content=content, asSessionId=first)
+
+    (listed,) = (await host.ask("collaboration.chain", messageId=sent["messageId"]))["messages"]
+    whole = (await host.ask("collaboration.message", messageId=sent["messageId"]))["message"]
+
+    assert (listed["shortened"], listed["content"][:6], listed["content"][-4:]) == (True, "begin ", " end")
+    assert len(listed["content"]) < LISTED_CHARS_MAX + 200
+    assert (whole["content"], "shortened" in whole) == (content, False)
 
 
 @pytest.mark.parametrize("over", ["rest", "rpc"])

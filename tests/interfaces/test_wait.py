@@ -3,25 +3,37 @@
 import asyncio
 import base64
 import json
+import sys
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
+from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any, Final, cast
 
 import pytest
+from tests.guarantees import guarantee
+from tests.interfaces import elsewhere
 from tests.interfaces.conftest import BOUND_S, HOST, TOKEN, Door, Host, in_process
 
+from coterie.app.settle_turn import SettleTurn, settle_turn
 from coterie.core.codes import Code
 from coterie.core.errors import HostError, InvalidArgumentError, NotFoundError, PermissionDeniedError
 from coterie.core.ids import SessionId, TurnId
+from coterie.core.ledger.waits import Wait
+from coterie.core.turn.items import Reply
 from coterie.interfaces.http import build_app
 from coterie.interfaces.wire.errors import ERRORS
 from coterie.operations.act import HostParts
+from coterie.operations.asleep import Sleep, Waits
 from coterie.operations.caller import Agent, Caller, Person
 from coterie.operations.catalogue import BY_NAME
 from coterie.operations.perform import Operations
 from coterie.operations.views import View
+from coterie.plugins import session_orchestrator
+from coterie.plugins.hooks import GROUP
+from coterie.plugins.loader import load_tools
 from coterie.ports.feed import Delta
 from coterie.ports.store import C, Query, R, Store, UseCase
 from coterie.ports.tool import Invocation
@@ -274,6 +286,95 @@ async def test_what_is_gone_closes_no_ring_and_is_no_fault_of_others(trio: Trio)
     assert refused.detail() == {"path": [b.session_id, a.session_id, b.session_id]}
 
 
+class CountedFeed(MemoryFeed):
+    """Wakes one sleeper by hand, and tells when it sleeps again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._asleep = asyncio.Event()
+
+    @contextmanager
+    def listen(self, topics: Iterable[str] | None) -> Generator[Any]:
+        """See the port."""
+        with super().listen(topics) as self._listener:
+            yield self
+
+    async def wait(self, timeout_s: float | None = None) -> bool:
+        """See the port."""
+        self._asleep.set()
+        return await self._listener.wait(timeout_s)
+
+    async def look_again(self, watched: Invocation) -> None:
+        """Wake the sleeper, and return when it sleeps on."""
+        self._asleep.clear()
+        self.wake([watched.session_id])
+        await asyncio.wait_for(self._asleep.wait(), BOUND_S)
+
+
+async def _next_turn(trio: Trio, of: Invocation) -> Invocation:
+    """End a turn, let a stranger look while its session is idle, and begin the next turn; returns a call of that."""
+    host = trio.host
+    await host.parts.store.run(settle_turn, SettleTurn(of.turn_id, (Reply("Done."),), slot=False))
+    await trio.refused(trio.c, sessionId=trio.c.session_id, until="idle")
+    host.slots.free = 1
+    turn_id = (await host.ask("session.prompt", sessionId=of.session_id, text="Go on."))["turnId"]
+    return trio.opened.enter_context(host.parts.invocations.live(of.session_id, TurnId(turn_id), "next", None))
+
+
+@guarantee("I12")
+async def test_who_sleeps_on_for_a_session_that_was_idle_for_a_while_is_in_its_way_again(trio: Trio) -> None:
+    """It slept through the moment in which others saw that nobody had to wait."""
+    a, feed = trio.a, CountedFeed()
+    await trio.asleep(a, replace(trio.parts, feed=feed), sessionId=trio.b.session_id, until="idle")
+    b = await _next_turn(trio, trio.b)
+
+    await feed.look_again(b)
+
+    refused = await trio.refused(b, messageIds=[await trio.task(b, a)])
+    assert refused.detail() == {"path": [b.session_id, a.session_id, b.session_id]}
+
+
+@guarantee("I12")
+async def test_who_would_sleep_on_for_a_session_that_waits_for_it_by_now_is_refused(trio: Trio) -> None:
+    """Nothing was wrong with the second wait when it began, so the first one ends, though it is older."""
+    a, feed = trio.a, MemoryFeed()
+    parts = replace(trio.parts, feed=feed)
+    sleeping = await trio.asleep(a, parts, sessionId=trio.b.session_id, until="idle")
+    b = await _next_turn(trio, trio.b)
+    sent = await trio.task(b, a)
+    other = await trio.asleep(b, messageIds=[sent])
+
+    feed.wake([b.session_id])
+
+    with pytest.raises(HostError) as refused:
+        await asyncio.wait_for(sleeping, BOUND_S)
+    assert refused.value.code is Code.WAIT_CYCLE
+    assert refused.value.detail() == {"path": [a.session_id, b.session_id, a.session_id]}
+    assert trio.slots.parking == [b.turn_id]
+    await trio.settle(a, sent)
+    assert not (await other)["timedOut"]
+
+
+async def test_a_look_that_others_have_overtaken_is_no_reason_to_refuse() -> None:
+    """What it has found has settled, as they have seen and let go; it sleeps on for nobody, until it sees that too."""
+    one, two = SessionId("ses_one"), SessionId("ses_two")
+
+    async def nobody() -> tuple[SessionId, ...]:
+        return ()
+
+    async def first() -> tuple[SessionId, ...]:
+        return (one,)
+
+    waits, sleep = Waits(), Sleep(Wait(one, (two,)), nobody)
+    await waits.begin(sleep)
+    await sleep.look()
+    await waits.begin(Sleep(Wait(two, (one,)), first))
+
+    await waits.renew(sleep, (two,))
+
+    assert sleep.wait.targets == ()
+
+
 class GatedStore:
     """Hands out what was read when *parties* have read as often, for the first *rounds*."""
 
@@ -390,6 +491,41 @@ async def test_a_session_that_never_stops_talking_does_not_lengthen_a_wait(trio:
         answer = await eager.perform(who, WAIT, {"messageIds": [sent], "timeoutMs": 3000})
 
     assert (answer.wire()["timedOut"], clock.monotonic() - begun_s) == (True, 3)
+
+
+@pytest.fixture
+def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]  # pytest uses it
+    """Install a plugin of others, under the very name of the official one."""
+    (official,) = entry_points(group=GROUP, module=session_orchestrator.__name__)
+    folder = tmp_path / "elsewhere-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: elsewhere\nVersion: 1.0\n")
+    (folder / "entry_points.txt").write_text(f"[{GROUP}]\n{official.name} = {elsewhere.__name__}\n")
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+
+
+@pytest.mark.usefixtures("_installed")
+@pytest.mark.parametrize(
+    ("tool", "timeout_ms", "seconds"),
+    [("nap", None, 25), ("nap", 3_600_000, 45), ("nap", 3_000, 3), ("session_task", 60_000, 60)],
+)
+async def test_a_plugin_of_others_sleeps_no_longer_than_a_client_outside(
+    trio: Trio, tool: str, timeout_ms: int | None, seconds: int
+) -> None:
+    """Only what ships with the host may hold a turn for an hour, and a name is nothing to tell it by."""
+    given: dict[str, Any] = {"messageIds": [await trio.task(trio.a, trio.b)]}
+    if timeout_ms is not None:
+        given["timeoutMs"] = timeout_ms
+    if tool == "session_task":
+        given["action"] = "wait"
+    clock = cast("FakeClock", trio.parts.clock)
+    tools = load_tools(Operations(replace(trio.parts, feed=EagerFeed(clock))), {})
+    begun_s = clock.monotonic()
+
+    async with asyncio.timeout(BOUND_S):
+        answer = json.loads((await tools[tool].run(trio.a, given)).text)
+
+    assert (answer["timedOut"], "cursor" in answer, clock.monotonic() - begun_s) == (True, True, seconds)
 
 
 class MeddlingStore(GatedStore):

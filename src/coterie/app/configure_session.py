@@ -49,7 +49,7 @@ def configure_session(tx: Tx, command: ConfigureSession, now: int, new_id: NewId
     """
     del new_id
     if once(tx, command.key, command.session_id, kept_until=until(now)) is not None:
-        return find.session(tx, command.session_id), True
+        return find.known(tx, command.session_id), True
     session = find.locked(tx, command.session_id)
     if command.title is not None and is_blank(command.title):
         raise InvalidArgumentError("title is empty; a session needs a name.")
@@ -78,7 +78,7 @@ def archive_session(tx: Tx, command: ArchiveSession, now: int, new_id: NewId) ->
     """
     del new_id
     if once(tx, command.key, command.session_id, kept_until=until(now)) is not None:
-        return find.session(tx, command.session_id), True
+        return find.known(tx, command.session_id), True
     session = find.locked(tx, command.session_id)
     if tx.turns.running(session.id) is not None:
         text = f"Session {session.id} runs a turn; interrupt it first, or wait until it has ended."

@@ -20,6 +20,13 @@ def session(tx: Tx, session_id: SessionId) -> Session:
     return found
 
 
+def known(tx: Tx, session_id: SessionId) -> Session:
+    """The session that a request has made or changed: it is told again also if it was deleted since (I14)."""
+    found = tx.sessions.known(session_id)
+    assert found is not None, "the row of a session stays for who refers to it"
+    return found
+
+
 def locked(tx: Tx, session_id: SessionId) -> Session:
     """The session, locked for what follows, or `NotFoundError`."""
     found = tx.sessions.lock([session_id]).get(session_id)

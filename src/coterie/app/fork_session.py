@@ -34,7 +34,7 @@ def fork_session(tx: Tx, command: ForkSession, now: int, new_id: NewId) -> tuple
     session_id = SessionId(new_id("ses"))
     first = once(tx, command.key, session_id)
     if first is not None:
-        return find.session(tx, SessionId(first)), True
+        return find.known(tx, SessionId(first)), True
     old = find.session(tx, command.session_id)
     title = command.title or f"{old.title} (fork)"
     opening = OpenSession(title, old.project_path, old.model, permission_mode=old.permission_mode)

@@ -33,7 +33,7 @@ def open_session(tx: Tx, command: OpenSession, now: int, new_id: NewId) -> tuple
     session_id = new_id("ses")
     first = once(tx, command.key, session_id)
     if first is not None:
-        return find.session(tx, SessionId(first)), True
+        return find.known(tx, SessionId(first)), True
     return new_session(Step(tx, now, new_id), command, SessionId(session_id)), False
 
 

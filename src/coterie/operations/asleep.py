@@ -21,7 +21,10 @@ class Sleep:
         self._targets = targets
 
     async def look(self) -> None:
-        """Let go of those who are waited for no more; looks may overtake each other, so nobody is taken in again."""
+        """Let go of those who are waited for no more.
+
+        Looks may overtake each other, so nobody is taken in again: only the sleeper does that (`Waits.renew`).
+        """
         try:
             found = await self._targets()
         except NotFoundError:
@@ -42,9 +45,10 @@ class Waits:
         Raises:
             RefusedError: `WAIT_CYCLE`, it could never end.
         """
-        while (refusal := admit_wait(before := self._waits(), sleep.wait)) is not None:
-            # Wake-ups may be late or lost: what others wait for is read again before it counts against anybody.
-            known = tuple(self._sleeps)
+        while (refusal := admit_wait([one.wait for one in self._sleeps], sleep.wait)) is not None:
+            # Wake-ups may be late or lost: what all wait for is read again before it counts against anybody.
+            known = (sleep, *self._sleeps)
+            before = [one.wait for one in known]
             for one in known:
                 await one.look()
             if [one.wait for one in known] == before:
@@ -52,9 +56,21 @@ class Waits:
         # Nothing awaits between question and entry, so of two that begin at once the second meets the first.
         self._sleeps.append(sleep)
 
-    def end(self, sleep: Sleep) -> None:
-        """Count *sleep* no more."""
-        self._sleeps.remove(sleep)
+    async def renew(self, sleep: Sleep, targets: tuple[SessionId, ...]) -> None:
+        """Count *sleep* for *targets*, whom a look of its own has found, before it sleeps on.
 
-    def _waits(self) -> list[Wait]:
-        return [one.wait for one in self._sleeps]
+        A session may be idle when others look and busy again when the sleeper does. Who was let go meanwhile is taken
+        in like somebody new, so of a ring that this would close the sleeper is the last, though it began first.
+
+        Raises:
+            RefusedError: `WAIT_CYCLE`, it could never end.
+        """
+        if set(targets) <= set(sleep.wait.targets):
+            return
+        self.end(sleep)
+        sleep.wait = replace(sleep.wait, targets=targets)
+        await self.begin(sleep)
+
+    def end(self, sleep: Sleep) -> None:
+        """Count *sleep* no more, if it was counted."""
+        self._sleeps = [one for one in self._sleeps if one is not sleep]

@@ -29,11 +29,18 @@ class Agent:
     invocation: Invocation
     plugin: str | None = None
     """The plugin whose tool it is."""
+    ships: bool = False
+    """Whether that plugin ships with the host."""
 
     @property
     def scope(self) -> str:
         """Namespace of idempotency keys."""
         return f"session:{self.invocation.session_id}"
+
+    @property
+    def is_native(self) -> bool:
+        """Whether it acts through nothing but what ships with the host."""
+        return self.plugin is None or self.ships
 
     @property
     def session_id(self) -> SessionId | None:

@@ -1,6 +1,7 @@
 """`collaboration.*`: messages between sessions (ADR 0239)."""
 
 from dataclasses import replace
+from typing import Final
 
 from coterie.app import cancel as cancelling
 from coterie.app import describe
@@ -14,6 +15,9 @@ from coterie.core.ledger.message import Deliver, Kind
 from coterie.core.text import flaw_of
 from coterie.operations import params, views
 from coterie.operations.act import Act
+
+LISTED_CHARS_MAX: Final = 4_000
+"""Code points of a text that a list of messages shows; completions are bounded by themselves."""
 
 
 def bound(receipt: Receipt) -> TurnId | None:
@@ -40,14 +44,12 @@ def told(receipt: Receipt) -> views.SendReceipt:
 
 async def send(act: Act, given: params.Send) -> views.SendReceipt:
     """Send a message or a task to another session; an idle one starts at once."""
-    kind = Kind(given.kind)
-    notify = given.notify_on_completion
     command = SendMessage(
         act.sender(given.as_session_id),
         SessionId(given.session_id),
         given.content,
-        kind,
-        notify=kind is Kind.TASK if notify is None else notify,
+        Kind(given.kind),
+        notify=bool(given.notify_on_completion),
         key=act.key,
         slot=False,
         deliver=Deliver(given.deliver),
@@ -63,7 +65,7 @@ async def spawn(act: Act, given: params.Spawn) -> views.SendReceipt:
     sender = act.sender(given.as_session_id)
     chosen = None if await act.is_replay() else act.model(given.model, delegated=True)
     model = chosen.binding.key if chosen else None
-    notify = given.notify_on_completion is not False
+    notify = bool(given.notify_on_completion)
     receipt = await act.bind(
         spawn_session,
         lambda slot: SpawnSession(sender, given.content, given.title, model, notify=notify, key=act.key, slot=slot),
@@ -122,7 +124,7 @@ async def chain(act: Act, given: params.ChainOf) -> views.ChainView:
     used, found = await act.host.store.read(describe.chain, which)
     return views.ChainView(
         chain_id=used.id,
-        messages=[views.MessageView.of(message) for _, message in found],
+        messages=[views.MessageView.of(message, LISTED_CHARS_MAX) for _, message in found],
         budget=views.Purse.of(used, act.host.limits),
         cursor=str(found[-1][0]) if len(found) == describe.PAGE_MAX else None,
     )

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from coterie.app import describe
+from coterie.app import find
 from coterie.app import release as releasing
 from coterie.app.cancel import Interrupt, interrupt
 from coterie.app.configure_session import ArchiveSession, ConfigureSession, archive_session, configure_session
@@ -21,9 +21,9 @@ PURGE_BATCH: Final = 500
 
 
 async def _one(act: Act, found: tuple[Session, bool]) -> views.OneSession:
-    """A session as it is after the act, with the revision that the act has given it."""
+    """A session as it is after the act, with the revision that the act has given it; it may be deleted by then."""
     changed, replayed = found
-    session = await act.host.store.read(describe.session, changed.id)
+    session = await act.host.store.read(find.known, changed.id)
     return views.OneSession(session=views.SessionView.of(session), replayed=replayed or None)
 
 

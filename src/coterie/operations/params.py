@@ -1,11 +1,13 @@
 """The parameters of every operation, as doors decode them.
 
-Names are camelCase on the wire. Unknown names are refused.
+Names are camelCase on the wire. Unknown names are refused. A request that leaves a default out and one that writes it
+are equal once they are decoded: what is kept with an idempotency key is made of that.
 """
 
-from typing import Annotated, Literal
+from datetime import UTC, datetime
+from typing import Annotated, Literal, TypeAlias
 
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
 from pydantic.alias_generators import to_camel
 
 from coterie.core.inbound import Inbound
@@ -14,9 +16,26 @@ from coterie.core.permission import StoredMode
 
 def _text(value: object) -> object:
     """Let nothing but text be read as a time: a bare number could be meant in more than one unit."""
-    if not isinstance(value, str):
-        raise ValueError("a time is text in ISO 8601 with an offset")  # noqa: TRY004 - what pydantic takes for a misfit
+    if value is not None and not isinstance(value, str):
+        raise ValueError("a time is text in ISO 8601 with an offset")
     return value
+
+
+def _utc(value: datetime | None) -> datetime | None:
+    """One moment has many offsets, and is one value."""
+    try:
+        return value.astimezone(UTC) if value is not None else None
+    except OverflowError:
+        raise ValueError("a time lies between the years 1 and 9999 in UTC") from None
+
+
+def _told(value: bool | None, info: ValidationInfo) -> bool:  # noqa: FBT001 - pydantic calls it
+    """Whether a completion comes back if nobody says: for a task, and what is spawned begins with one."""
+    return info.data.get("kind", "task") == "task" if value is None else value
+
+
+_Time: TypeAlias = Annotated[AwareDatetime | None, Field(strict=False), BeforeValidator(_text), AfterValidator(_utc)]
+_Notify: TypeAlias = Annotated[bool | None, Field(validate_default=True), AfterValidator(_told)]
 
 
 class Params(BaseModel):
@@ -207,11 +226,11 @@ class Send(Keyed):
     """The target."""
     content: str
     kind: Literal["message", "task"] = "message"
-    notify_on_completion: bool | None = None
+    notify_on_completion: _Notify = None
     """Whether a completion comes back; by default for a task, not for a message."""
     deliver: Literal["next_turn", "current_turn"] = "next_turn"
     """`current_turn` lets a running turn of the target take the message in, where its session allows that."""
-    expires_at: Annotated[AwareDatetime, Field(strict=False), BeforeValidator(_text)] | None = None
+    expires_at: _Time = None
     """When it is no longer worth starting (ISO 8601); then it is cancelled."""
     as_session_id: str | None = None
     """For a person's token only: the session to speak for. Stored and shown as `via: person`."""
@@ -223,7 +242,8 @@ class Spawn(Keyed):
     content: str
     title: Annotated[str | None, Field(max_length=80)] = None
     model: str | None = None
-    notify_on_completion: bool | None = None
+    notify_on_completion: _Notify = None
+    """Whether a completion comes back; it does by default."""
     workspace: Literal["shared"] = "shared"
     """The new session works in the folder of its creator."""
     as_session_id: str | None = None
@@ -246,7 +266,7 @@ class Wait(Params):
     until: Literal["settled", "idle"] = "settled"
     mode: Literal["all", "any"] = "all"
     timeout_ms: Annotated[int | None, Field(ge=0, lt=2**53)] = None
-    """At most 45,000 (default 25,000) from outside; a native turn may sleep for `wait_max_s`."""
+    """At most 45,000 (default 25,000) from outside and from a plugin of others; else a turn may sleep `wait_max_s`."""
     cursor: Annotated[str | None, Field(max_length=4096)] = None
     """From a wait whose time ran out: goes on with what it named, so give at most `timeoutMs` with it."""
 

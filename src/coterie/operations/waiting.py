@@ -19,7 +19,7 @@ from coterie.operations.asleep import Sleep
 from coterie.operations.caller import Agent
 
 OUTSIDE_MS_MAX: Final = 45_000
-"""The longest sleep of a caller that is not a native turn: clients give up after a minute."""
+"""The longest sleep of whoever is no native turn, and of a plugin of others: clients give up after a minute."""
 OUTSIDE_MS_DEFAULT: Final = 25_000
 LOOK_S: Final = 5.0
 """The longest sleep without a look at the ledger."""
@@ -42,7 +42,8 @@ async def wait(act: Act, given: params.Wait) -> views.Waited:
     """Sleep until all, or any, of the messages have settled, or until a session is idle.
 
     A native turn is parked meanwhile: it holds no slot. Turns that would come to wait for each other in a ring are
-    refused the last of these waits (`WAIT_CYCLE`).
+    refused the last of these waits (`WAIT_CYCLE`). It is refused in its sleep if it is for a session that was idle for
+    a while, which nobody but others noticed, and has begun to wait for the sleeper since.
     """
     wanted = given if given.cursor is None else _resumed(given.cursor, given)
     seen, timeout_s = await _look(act, wanted), _timeout_s(act, given)
@@ -88,8 +89,10 @@ async def _slept(act: Act, wanted: params.Wait, seen: _Seen, timeout_s: float) -
         seen = await _look(act, wanted)
         if not seen.targets:
             return seen
-        async with _asleep(act, wanted, seen):
+        async with _asleep(act, wanted, seen) as sleep:
             while seen.targets and (left_s := end_s - clock.monotonic()) > 0:
+                if sleep is not None:
+                    pass
                 # Wake-ups may be lost, so it looks again even if nobody woke it.
                 await listener.wait(min(left_s, LOOK_S))
                 if isinstance(act.caller, Agent):
@@ -99,10 +102,10 @@ async def _slept(act: Act, wanted: params.Wait, seen: _Seen, timeout_s: float) -
 
 
 @asynccontextmanager
-async def _asleep(act: Act, wanted: params.Wait, seen: _Seen) -> AsyncGenerator[None]:
+async def _asleep(act: Act, wanted: params.Wait, seen: _Seen) -> AsyncGenerator[Sleep | None]:
     """Park the turn of an agent, unless it waits in vain; a person who waits holds nobody up."""
     if not isinstance(act.caller, Agent):
-        yield
+        yield None
         return
     invocation = act.caller.invocation
 
@@ -113,14 +116,14 @@ async def _asleep(act: Act, wanted: params.Wait, seen: _Seen) -> AsyncGenerator[
     await act.host.waits.begin(sleep)
     async with act.host.slots.parked(invocation.turn_id):
         try:
-            yield
+            yield sleep
         finally:
             # All that the turn waits for from here on is a slot.
             act.host.waits.end(sleep)
 
 
 def _timeout_s(act: Act, given: params.Wait) -> float:
-    if isinstance(act.caller, Agent):
+    if isinstance(act.caller, Agent) and act.caller.is_native:
         most = act.host.limits.wait_max_s
         return min(given.timeout_ms / 1000, most) if given.timeout_ms is not None else most
     return min(OUTSIDE_MS_DEFAULT if given.timeout_ms is None else given.timeout_ms, OUTSIDE_MS_MAX) / 1000

@@ -14,11 +14,18 @@ REVIEWED: Final = frozenset(operation.name for operation in OPERATIONS if operat
 
 
 class Gateway:
-    """Performs operations for tool calls. The sender is the call's session and cannot be named (ADR 0239)."""
+    """Performs operations for tool calls. The sender is the call's session and cannot be named (ADR 0239).
 
-    def __init__(self, operations: Operations, declared: frozenset[str], plugin: str) -> None:
+    Args:
+        operations: What the plugin acts through.
+        declared: Names of the operations that it needs.
+        plugin: How it is called.
+        ships: Whether it is part of the host itself: only then may a call of it sleep as long as a native turn.
+    """
+
+    def __init__(self, operations: Operations, declared: frozenset[str], plugin: str, *, ships: bool = False) -> None:
         self._operations = operations
-        self._plugin = plugin
+        self._plugin, self._ships = plugin, ships
         self._declared = declared & REVIEWED
 
     async def call(self, invocation: Invocation, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -30,4 +37,5 @@ class Gateway:
         """
         if operation not in self._declared:
             raise PermissionDeniedError(f"The plugin has not declared {operation}.")
-        return (await self._operations.perform(Agent(invocation, self._plugin), operation, params)).wire()
+        caller = Agent(invocation, self._plugin, self._ships)
+        return (await self._operations.perform(caller, operation, params)).wire()

@@ -33,7 +33,10 @@ def load_tools(operations: Operations, taken: Mapping[str, Tool]) -> dict[str, T
         manager = pluggy.PluginManager("coterie")
         manager.add_hookspecs(Hooks)
         manager.register(plugin, entry.name)
-        gateway = Gateway(operations, frozenset(getattr(plugin, "OPERATIONS", ())), entry.name)
+        declared = frozenset(getattr(plugin, "OPERATIONS", ()))
+        # Anybody may register any name; what counts is where the code lies.
+        ships = entry.module.startswith(f"{__package__}.")
+        gateway = Gateway(operations, declared, entry.name, ships=ships)
         for offered in manager.hook.coterie_tools(gateway=gateway):
             for tool in offered:
                 if tool.spec.name in tools or tool.spec.name in taken:

@@ -40,7 +40,7 @@ class Hosts(Protocol):
 
 
 class Sessions(Protocol):
-    """Sessions and who spawned them. A deleted one is found by `Directory.references` only."""
+    """Sessions and who spawned them. A deleted one is found by `known` and `Directory.references` only."""
 
     def lock(self, ids: Sequence[SessionId]) -> dict[SessionId, Session]:
         """Lock the rows, ascending by id, then read them; ids that name nothing are missing."""
@@ -48,6 +48,10 @@ class Sessions(Protocol):
 
     def get(self, session_id: SessionId) -> Session | None:
         """One session, without a lock."""
+        ...
+
+    def known(self, session_id: SessionId) -> Session | None:
+        """One session, also if it is deleted."""
         ...
 
     def add(self, session: Session, plugin: str | None = None) -> None:

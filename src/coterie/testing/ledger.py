@@ -10,18 +10,21 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
 from coterie.app import recover
+from coterie.app.accept_result import AcceptResult, accept_result
 from coterie.app.append_items import AppendToTurn, append_items
 from coterie.app.arrange_queue import Direction, MoveInput, OfInput, move_input, promote_input, remove_input
 from coterie.app.cancel import Cancel, Cancelled, Interrupt, cancel, interrupt
 from coterie.app.claim_turn import claim_turn
-from coterie.app.configure_session import ConfigureSession, configure_session
+from coterie.app.configure_session import ArchiveSession, ConfigureSession, archive_session, configure_session
+from coterie.app.delete_session import Deleted, DeleteSession, delete_session, purge_deleted
 from coterie.app.describe import verify
 from coterie.app.expire import expire_due
+from coterie.app.fork_session import ForkSession, fork_session
 from coterie.app.idempotency import Key
 from coterie.app.open_session import OpenSession, open_session
 from coterie.app.prompt_session import Prompted, PromptSession, prompt_session, steer_session
 from coterie.app.receipt import Receipt
-from coterie.app.release import Answer, AnswerPair, Release, answer_pair, release
+from coterie.app.release import Answer, AnswerPair, Release, Revoke, answer_pair, release, revoke
 from coterie.app.retry_message import RetryMessage, retry_message
 from coterie.app.send_message import SendMessage, send_message
 from coterie.app.sender import Sender
@@ -31,7 +34,7 @@ from coterie.app.take_news import TakeNews, take_news
 from coterie.core.admission import Places
 from coterie.core.chain import Chain
 from coterie.core.codes import Code
-from coterie.core.ids import ChainId, HostId, InputId, MessageId, RequestId, SessionId, TurnId
+from coterie.core.ids import ChainId, GrantId, HostId, InputId, MessageId, RequestId, SessionId, TurnId
 from coterie.core.inbound import Inbound
 from coterie.core.ledger.message import Kind, Message
 from coterie.core.ledger.states import MessageState
@@ -185,6 +188,22 @@ class Ledger:
         """Change a session's settings, by the names of `ConfigureSession`; returns whether the key had done it."""
         return (await self.store.run(configure_session, ConfigureSession(session, key, **settings)))[1]
 
+    async def archive(self, session: SessionId) -> None:
+        """Put a session away."""
+        await self.store.run(archive_session, ArchiveSession(session, None))
+
+    async def fork(self, session: SessionId) -> SessionId:
+        """Begin a session from the whole transcript of another one."""
+        return (await self.store.run(fork_session, ForkSession(session, None, None, None)))[0].id
+
+    async def delete(self, session: SessionId) -> Deleted:
+        """Let a session and all that is its own end."""
+        return await self.store.run(delete_session, DeleteSession(session, None))
+
+    async def purge(self, limit: int) -> int:
+        """Delete items of deleted sessions, as the audit does."""
+        return await self.store.run(purge_deleted, limit)
+
     async def prompt(
         self, session: SessionId, text: str = "go", *, slot: bool = True, key: Key | None = None
     ) -> Prompted:
@@ -268,6 +287,10 @@ class Ledger:
         command = AppendToTurn(turn_id, (ToolResult("call", "session_task", "read"),), shows)
         return await self.store.run(append_items, command)
 
+    async def accept(self, message: MessageId, by: Sender) -> bool:
+        """Note that a sender is content with a result."""
+        return await self.store.run(accept_result, AcceptResult(by, message, "good", None))
+
     async def cancel(
         self, session: SessionId, message: MessageId | None = None, *, by: SessionId | None = None, cascade: bool = True
     ) -> Cancelled:
@@ -308,6 +331,10 @@ class Ledger:
     ) -> tuple[int, bool]:
         """Say whether a session may write to another across projects."""
         return await self.store.run(answer_pair, AnswerPair(request, answer, seconds, key))
+
+    async def revoke(self, grant: GrantId) -> bool:
+        """End the leave to write across projects."""
+        return await self.store.run(revoke, Revoke(grant, None))
 
     async def claim(self) -> Turn | None:
         """Give a free slot to what has waited longest."""

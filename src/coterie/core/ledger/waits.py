@@ -30,8 +30,8 @@ class Wait:
 def admit_wait(asleep: Collection[Wait], wait: Wait) -> Refusal | None:
     """Why *wait* may not begin: those that it is for could not go on before the session that waits.
 
-    Since each wait is asked about before it begins, and targets only become fewer, those who sleep are never blocked
-    without the newcomer: whatever blocks leads back to it.
+    Since each wait is asked about before it begins, and anew before its targets become more, those who sleep are never
+    blocked without the newcomer: whatever blocks leads back to it.
 
     Args:
         asleep: The waits that have begun and not ended.

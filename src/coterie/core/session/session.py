@@ -46,6 +46,8 @@ class Session:
     """Whether a running turn may take in messages that are sent for it."""
     created_by: SessionId | None = None
     """The session that spawned it; that makes it a worker."""
+    deleted: bool = False
+    """Nothing of it can be used any more; the row stays for who refers to it."""
 
 
 def title_from(text: str) -> str:

@@ -3,8 +3,9 @@
 from typing import Literal
 
 from coterie.core.chain import MICRO, Chain
-from coterie.core.ledger.message import Message
+from coterie.core.ledger.message import Kind, Message
 from coterie.core.limits import Limits
+from coterie.core.text import head_and_tail
 from coterie.operations.views.view import View, iso
 
 
@@ -31,10 +32,17 @@ class MessageView(View):
     expires_at: str | None
     created_at: str
     updated_at: str
+    shortened: bool | None
+    """In lists: content or result is longer; `collaboration.message` has both."""
 
     @classmethod
-    def of(cls, message: Message) -> "MessageView":
-        """Show a message."""
+    def of(cls, message: Message, chars_max: int | None = None) -> "MessageView":
+        """Show a message; at most *chars_max* code points of each text, if given. A completion has a bound anyway."""
+        content, result, shortened = message.content, message.result, False
+        if chars_max is not None and message.kind is not Kind.COMPLETION:
+            content, cut_content = head_and_tail(content, chars_max)
+            result, cut_result = head_and_tail(result, chars_max) if result is not None else (None, False)
+            shortened = cut_content or cut_result
         return cls(
             id=message.id,
             kind=message.kind.value,
@@ -45,8 +53,8 @@ class MessageView(View):
             target_title=message.target_title,
             turn_id=message.turn_id,
             reply_to_message_id=message.reply_to,
-            content=message.content,
-            result=message.result,
+            content=content,
+            result=result,
             truncated=message.truncated or None,
             error=message.error,
             remaining_hops=message.hops,
@@ -56,6 +64,7 @@ class MessageView(View):
             expires_at=iso(message.expires_at) if message.expires_at is not None else None,
             created_at=iso(message.created_at),
             updated_at=iso(message.updated_at),
+            shortened=shortened or None,
         )
 
 

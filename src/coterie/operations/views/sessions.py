@@ -32,7 +32,10 @@ class SessionView(View):
     current_turn_delivery: bool
     held: str | None
     status: str | None
-    """What it does, in lists: `running`, `queued`, else how its newest turn ended, else `idle`."""
+    """What it does, in lists: `running`, `queued`, else how its newest turn ended, else `idle`.
+
+    `deleted` where it is gone: a request that has made or changed it is answered also when it is repeated later.
+    """
     created_by_session_id: str | None
     revision: int
     created_at: str
@@ -51,7 +54,7 @@ class SessionView(View):
             inbound=session.inbound.value,
             current_turn_delivery=session.current_turn,
             held=session.held.value if session.held else None,
-            status=status,
+            status="deleted" if session.deleted else status,
             created_by_session_id=session.created_by,
             revision=session.revision,
             created_at=iso(session.created_at),

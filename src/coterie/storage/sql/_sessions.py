@@ -1,6 +1,7 @@
 """Hosts, sessions and chains over a driver."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from coterie.core.chain import Chain
 from coterie.core.ids import ChainId, HostId, SessionId
@@ -68,6 +69,11 @@ class SqlSessions:
         """See the port."""
         row = self._driver.one("get_sessions", ids=[session_id])
         return _session(row) if row else None
+
+    def known(self, session_id: SessionId) -> Session | None:
+        """See the port."""
+        row = self._driver.one("known_session", id=session_id)
+        return replace(_session(row), deleted=bool(row[14])) if row else None
 
     def add(self, session: Session, plugin: str | None = None) -> None:
         """See the port."""

@@ -16,6 +16,11 @@ SELECT {s.sessions}, l.created_by_session_id
 FROM sessions s LEFT JOIN session_links l ON l.session_id = s.id
 WHERE s.id IN (:ids...) AND s.deleted_at IS NULL
 
+-- name: known_session
+SELECT {s.sessions}, l.created_by_session_id, s.deleted_at IS NOT NULL
+FROM sessions s LEFT JOIN session_links l ON l.session_id = s.id
+WHERE s.id = :id
+
 -- name: add_session
 INSERT INTO sessions
     (id, title, project_path, model, permission_mode, held, streak, ready, revision, created_at, updated_at, inbound,

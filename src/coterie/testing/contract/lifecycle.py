@@ -8,10 +8,11 @@ import pytest
 
 from coterie.app import describe
 from coterie.app.accept_result import AcceptResult, accept_result
-from coterie.app.configure_session import ArchiveSession, archive_session
+from coterie.app.configure_session import ArchiveSession, ConfigureSession, archive_session, configure_session
 from coterie.app.delete_session import DeleteSession, delete_session
 from coterie.app.fork_session import ForkSession, fork_session
 from coterie.app.idempotency import Key
+from coterie.app.open_session import OpenSession, open_session
 from coterie.app.sender import Sender
 from coterie.core.codes import Code
 from coterie.core.errors import (
@@ -26,7 +27,7 @@ from coterie.core.inbound import Inbound
 from coterie.core.ledger.message import Kind
 from coterie.core.ledger.states import MessageState
 from coterie.core.permission import Mode, StoredMode
-from coterie.core.session.session import Held
+from coterie.core.session.session import Held, Session
 from coterie.core.turn.states import TurnState
 from coterie.testing.contract.ground import LedgerContract, refused
 from coterie.testing.ledger import Ledger
@@ -352,6 +353,26 @@ KEYED: Final[dict[str, Verb]] = {
 """Each says whether its key was known."""
 
 
+Act: TypeAlias = Callable[[Ledger, SessionId, Key], Awaitable[tuple[Session, bool]]]
+
+
+async def _created(ledger: Ledger, session: SessionId, key: Key) -> tuple[Session, bool]:
+    del session
+    opening = OpenSession("A", None, None, permission_mode=StoredMode.AUTO, key=key)
+    return await ledger.store.run(open_session, opening)
+
+
+TOLD: Final[dict[str, Act]] = {
+    "create": _created,
+    "fork": lambda ledger, session, key: ledger.store.run(fork_session, ForkSession(session, "A", None, key)),
+    "configure": lambda ledger, session, key: ledger.store.run(
+        configure_session, ConfigureSession(session, key, title="A", permission_mode=StoredMode.AUTO)
+    ),
+    "archive": lambda ledger, session, key: ledger.store.run(archive_session, ArchiveSession(session, key)),
+}
+"""Each tells a session, and whether its key was known."""
+
+
 class LifecycleKeysContract(LedgerContract):
     """What a person or an agent repeats with its key happens once (I14)."""
 
@@ -367,6 +388,20 @@ class LifecycleKeysContract(LedgerContract):
         await ledger.start()
         later = await verb(ledger, session, key)
         assert [first, again, later] == [False, True, True]
+        assert await ledger.last_change() == change
+
+    @pytest.mark.guarantee("I14")
+    @pytest.mark.parametrize("act", TOLD.values(), ids=TOLD)
+    async def test_a_repeated_act_is_told_although_the_session_is_gone(self, ledger: Ledger, act: Act) -> None:
+        """What the first one made or changed, as it is by now; nothing comes back to life."""
+        key = Key("person", "k", "f")
+        made, first = await act(ledger, await _idle(ledger), key)
+        await _deleted(ledger, made.id, Key("person", "other", "f"))
+        change = await ledger.last_change()
+        told, again = await act(ledger, made.id, key)
+        assert (made.deleted, first, again) == (False, False, True)
+        assert (told.id, told.title, told.permission_mode) == (made.id, made.title, made.permission_mode)
+        assert (told.deleted, told.held) == (True, None)
         assert await ledger.last_change() == change
 
     @pytest.mark.guarantee("I14")
