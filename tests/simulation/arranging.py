@@ -1,116 +1,112 @@
 """What people decide: the order of queues, settings, answers, and what is to stop or to go."""
 
-from typing import Any
-
-from hypothesis import strategies as st
-from hypothesis.stateful import precondition, rule
-from tests.simulation.machine import LedgerMachine, which
+from tests.simulation.life import MODES, Life, happens
 
 from coterie.app.arrange_queue import Direction
 from coterie.app.release import Answer
+from coterie.core.ids import SessionId
 from coterie.core.inbound import Inbound
 from coterie.core.ledger.states import SETTLED
-from coterie.core.permission import StoredMode
-
-settings = st.fixed_dictionaries(
-    {},
-    optional={
-        "current_turn": st.booleans(),
-        "inbound": st.sampled_from([Inbound.ACCEPT, *Inbound]),
-        "permission_mode": st.sampled_from(StoredMode),
-    },
-)
+from coterie.ports.rows import Input
 
 
-class Arranging(LedgerMachine):
+def waits(life: Life) -> bool:
+    """Whether anything waits."""
+    return bool(life.now.waiting)
+
+
+class Arranging(Life):
     """Queues are put in order, and what waits for a person is answered."""
 
-    @precondition(lambda self: self.now.waiting)
-    @rule(number=which, direction=st.none() | st.sampled_from(Direction))
-    def go_before(self, number: int, direction: Direction | None) -> None:
-        """A person promotes or moves what waits; it waits on, with all the others."""
-        one = self.now.waiting[number % len(self.now.waiting)]
+    @happens(3, when=waits)
+    async def an_input_goes_before_others(self) -> None:
+        """It is promoted or moved, and waits on with all the others."""
+        one, direction = self._waiting(), self.one_of((None, *Direction))
         if direction is None:
-            self.try_to(self.ledger.promote(one.session_id, one.id))
+            await self.try_to(self.ledger.promote(one.session_id, one.id))
         else:
-            self.do(self.ledger.move(one.session_id, one.id, direction))
-        after = self.do(self.ledger.queue(one.session_id))
+            await self.ledger.move(one.session_id, one.id, direction)
+        after = await self.ledger.queue(one.session_id)
         assert {other.id for other in after} == {other.id for other in self.now.queues[one.session_id]}
 
-    @precondition(lambda self: self.now.waiting)
-    @rule(number=which)
-    def remove(self, number: int) -> None:
-        """A person takes something out of a queue."""
-        one = self.now.waiting[number % len(self.now.waiting)]
-        self.do(self.ledger.remove(one.session_id, one.id))
+    @happens(2, when=waits)
+    async def an_input_is_removed(self) -> None:
+        """A person takes words back, or a message out."""
+        one = self._waiting()
+        await self.ledger.remove(one.session_id, one.id)
         if one.text is not None:
             self.witness.taken_back.add(one.text)
 
-    @rule(session=which, changes=settings)
-    def configure(self, session: int, changes: dict[str, Any]) -> None:
-        """A person changes what a session may do and takes in."""
-        self.do(self.ledger.configure(self.pick(session), **changes))
+    def _waiting(self) -> Input:
+        queues = {one.id: one for one in self.now.waiting}
+        return queues[self.one_of(list(queues))]
 
-    @rule(session=st.none() | which)
-    def release(self, session: int | None) -> None:
-        """A person lets queues move."""
-        self.do(self.ledger.release(None if session is None else self.pick(session)))
+    @happens(2)
+    async def a_session_is_configured(self) -> None:
+        """What it may do, and what it takes in."""
+        mode, inbound = self.one_of((None, *MODES)), self.one_of((Inbound.ACCEPT, Inbound.ACCEPT, *Inbound))
+        current_turn = self.one_of((True, True, False))
+        session = self.one_of(self.sessions)
+        await self.ledger.configure(session, permission_mode=mode, inbound=inbound, current_turn=current_turn)
 
-    @precondition(lambda self: self.now.asked)
-    @rule(number=which, answer=st.sampled_from(Answer), seconds=st.sampled_from([1, 60]))
-    def answer(self, number: int, answer: Answer, seconds: int) -> None:
-        """A person says whether a session may write to another across projects."""
-        asked = self.now.asked
-        self.do(self.ledger.answer(asked[number % len(asked)].id, answer, seconds=seconds))
+    @happens(4)
+    async def queues_are_released(self) -> None:
+        """One, or all."""
+        await self.ledger.release(self.one_of((None, *self.sessions)))
 
-    @precondition(lambda self: self.now.granted)
-    @rule(number=which)
-    def revoke(self, number: int) -> None:
-        """A person takes the leave back."""
-        granted = self.now.granted
-        self.do(self.ledger.revoke(granted[number % len(granted)].id))
+    @happens(5, when=lambda life: life.now.asked)
+    async def a_question_is_answered(self) -> None:
+        """Whether a session may write to another across projects."""
+        asked, answer = self.one_of([one.id for one in self.now.asked]), self.one_of(tuple(Answer))
+        await self.ledger.answer(asked, answer, seconds=self.one_of((1, 60)))
+
+    @happens(2, when=lambda life: life.now.granted)
+    async def a_grant_is_revoked(self) -> None:
+        """The next message across projects asks again."""
+        await self.ledger.revoke(self.one_of([grant.id for grant in self.now.granted]))
 
 
-class Ending(LedgerMachine):
+class Ending(Life):
     """Messages, turns and sessions are stopped, put away and deleted."""
 
-    @precondition(lambda self: self.accepted)
-    @rule(number=which, by=st.none() | which, cascade=st.booleans())
-    def cancel_message(self, number: int, *, by: int | None, cascade: bool) -> None:
-        """Its sender, another session or a person stops a message; where that is possible, it is over at once."""
-        message = self.now.messages[self.message(number)]
-        agents = [message.source_session_id, *self.sessions]
-        agent = None if by is None else agents[by % len(agents)]
-        stopped = self.try_to(self.ledger.cancel(message.target_session_id, message.id, by=agent, cascade=cascade))
-        if stopped is not None:
-            assert agent in {None, message.source_session_id}
-            assert self.do(self.ledger.state(message.id)) in SETTLED
+    @happens(3, when=lambda life: life.accepted)
+    async def a_message_is_cancelled(self) -> None:
+        """By its sender, another session or a person; where that is possible, it is over at once."""
+        live = [id_ for id_ in self.accepted if self.now.messages[id_].state not in SETTLED]
+        message = self.now.messages[self.one_of(self.accepted, live)]
+        by = self.one_of((None, message.source_session_id, *self.sessions))
+        act = self.ledger.cancel(message.target_session_id, message.id, by=by, cascade=self.perhaps())
+        if await self.try_to(act) is not None:
+            assert by in {None, message.source_session_id}
+            assert await self.ledger.state(message.id) in SETTLED
 
-    @rule(session=which, by=st.none() | which, cascade=st.booleans())
-    def cancel_session(self, session: int, *, by: int | None, cascade: bool) -> None:
-        """All that may be stopped in a session."""
-        agent = None if by is None else self.pick(by)
-        self.do(self.ledger.cancel(self.pick(session), by=agent, cascade=cascade))
+    @happens()
+    async def a_session_is_cancelled(self) -> None:
+        """All of it that may be stopped."""
+        session, by = self.one_of(self.sessions, self.busy), self.one_of((None, *self.sessions))
+        await self.ledger.cancel(session, by=by, cascade=self.perhaps())
 
-    @precondition(lambda self: self.now.running)
-    @rule(number=which, cascade=st.booleans())
-    def interrupt(self, number: int, *, cascade: bool) -> None:
-        """A person stops what a session runs."""
-        turn = self.turn(number)
-        self.do(self.ledger.interrupt(turn.session_id, cascade=cascade))
-        assert (self.do(self.ledger.turn(turn.id))).fenced
+    @happens(when=lambda life: life.busy)
+    async def a_session_is_interrupted(self) -> None:
+        """What it runs is fenced."""
+        turn = self.turn()
+        await self.ledger.interrupt(turn.session_id, cascade=self.perhaps())
+        assert (await self.ledger.turn(turn.id)).fenced
 
-    @rule(session=which)
-    def archive(self, session: int) -> None:
-        """A person puts a session away."""
-        self.try_to(self.ledger.archive(self.pick(session)))
+    @happens(when=lambda life: life.idle())
+    async def a_session_is_archived(self) -> None:
+        """It runs nothing."""
+        await self.ledger.archive(self.one_of(self.idle()))
 
-    @precondition(lambda self: len(self.sessions) > 2)
-    @rule(session=which, purged=st.integers(0, 3))
-    def delete(self, session: int, purged: int) -> None:
-        """A person deletes a session; its transcript goes in pieces."""
-        one = self.pick(session)
-        self.do(self.ledger.delete(one))
-        self.do(self.ledger.purge(purged))
-        self.sessions.remove(one)
-        self.witness.gone.append(one)
+    def idle(self) -> list[SessionId]:
+        """Sessions that run nothing."""
+        return [session for session in self.sessions if session not in self.busy]
+
+    @happens(when=lambda life: len(life.sessions) > 2)
+    async def a_session_is_deleted(self) -> None:
+        """Its transcript goes in pieces."""
+        session = self.one_of(self.sessions)
+        await self.ledger.delete(session)
+        await self.ledger.purge(self.one_of(range(4)))
+        self.sessions.remove(session)
+        self.witness.gone.append(session)

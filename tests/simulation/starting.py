@@ -2,42 +2,37 @@
 
 from dataclasses import replace
 
-from hypothesis import strategies as st
-from hypothesis.stateful import rule
-from tests.simulation.machine import LedgerMachine
+from tests.simulation.life import ACROSS, Life, happens
 
 from coterie.app import recover
-from coterie.core.inbound import Across
 from coterie.core.session.session import Held
 from coterie.ports.rows import Input
 
 
-class Starting(LedgerMachine):
+class Starting(Life):
     """Clocks go on and back, and the host dies at any time, also while it starts."""
 
-    @rule(seconds=st.sampled_from([0.001, 30, 30, -30]))
-    def let_time_pass(self, seconds: float) -> None:
-        """Clocks go on, and sometimes back."""
-        self.ledger.clock.advance(seconds) if seconds > 0 else self.ledger.clock.set_back(-seconds)
-        self.latest = max(self.latest, self.ledger.clock.now_ms())
+    @happens(4)
+    async def time_passes(self) -> None:
+        """Clocks go on, and sometimes back; the audit may see it."""
+        seconds = self.one_of((0.001, 30, 30, 30))
+        if self.one_of((True, True, True, False)):
+            self.ledger.clock.advance(seconds)
+            self.latest = max(self.latest, self.ledger.clock.now_ms())
+        else:
+            self.ledger.clock.set_back(seconds)
+        if self.perhaps():
+            await self.ledger.expire()
 
-    @rule()
-    def expire(self) -> None:
-        """The audit ends what is no longer worth starting."""
-        self.do(self.ledger.expire())
-
-    @rule(dies_after=st.none() | st.integers(0, 5), resume=st.booleans(), across=st.none() | st.sampled_from(Across))
-    def restart(self, dies_after: int | None, *, resume: bool, across: Across | None) -> None:
-        """The host dies and starts again on the same file, perhaps with other settings: nothing begins, nothing is lost.
-
-        The first start may die as well, after any of its steps.
-        """
-        before = self.now
-        self.ledger.host = replace(self.ledger.host, resume=resume, across=across or self.ledger.host.across)
-        if dies_after is not None:
-            self.do(self._start_and_die(dies_after))
-        self.do(self.ledger.restart())
-        after = self.see()
+    @happens(2)
+    async def the_host_starts_again(self) -> None:
+        """Nothing begins, and nothing is lost; it has other settings perhaps, and dies once more while it starts."""
+        before, resume, across = self.now, self.perhaps(), self.one_of((self.ledger.host.across, *ACROSS))
+        self.ledger.host = replace(self.ledger.host, resume=resume, across=across)
+        if self.perhaps():
+            await self._start_and_die(self.one_of(range(6)))
+        await self.ledger.restart()
+        after = await self.see()
         assert after.turns.keys() == before.turns.keys()
         assert after.running == []
         for session, queue in before.queues.items():
@@ -49,8 +44,7 @@ class Starting(LedgerMachine):
                 assert after.sessions[session].held is not None or after.queues[session] == ()
 
     async def _start_and_die(self, steps: int) -> None:
-        store = self.ledger.store
-        await store.close()
+        await self.ledger.store.close()
         await self.ledger.start()
         store = self.ledger.store
         left = await store.read(recover.turns_left_running, None)

@@ -92,7 +92,7 @@ async def _slept(act: Act, wanted: params.Wait, seen: _Seen, timeout_s: float) -
         async with _asleep(act, wanted, seen) as sleep:
             while seen.targets and (left_s := end_s - clock.monotonic()) > 0:
                 if sleep is not None:
-                    pass
+                    await act.host.waits.renew(sleep, seen.targets)
                 # Wake-ups may be lost, so it looks again even if nobody woke it.
                 await listener.wait(min(left_s, LOOK_S))
                 if isinstance(act.caller, Agent):
