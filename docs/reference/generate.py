@@ -3,11 +3,11 @@
 import ast
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pydantic.fields import FieldInfo
 from typer.testing import CliRunner
@@ -19,8 +19,11 @@ from coterie.core.ledger.states import MESSAGE_TABLE
 from coterie.core.limits import RANGES, Limits
 from coterie.core.turn.states import TURN_TABLE
 from coterie.interfaces.cli.app import COMMANDS, GROUPS, build
+from coterie.interfaces.http.events import BEAT_S, SUBSCRIBE
 from coterie.interfaces.wire.errors import ERRORS
 from coterie.operations.catalogue import OPERATIONS, Operation
+from coterie.plugins.session_orchestrator.actions import ACTIONS, Action
+from coterie.plugins.session_orchestrator.arguments import PARAMETERS
 
 HERE: Final = Path(__file__).parent
 _NOTE: Final = "<!-- Made by generate.py beside this file; `make docs` writes it again. -->"
@@ -34,6 +37,20 @@ _COMMANDS: Final = (
     "verify",
     "model-server",
 )
+
+_CHANGES: Final = (
+    ("session", "session", "it is new or its settings changed; a session that was spawned is told to its spawner too"),
+    ("deleted", "session", "it is gone"),
+    ("input", "input or turn", "something waits, has another place, or has become part of a turn"),
+    ("turn", "turn", "it began, was asked to stop, or ended"),
+    ("items", "number of the last item", "the transcript has grown"),
+    ("message", "message", "a message to or from it was sent or has another state"),
+    ("held", "session", "its queue waits for a person"),
+    ("released", "session", "its queue goes on"),
+    ("budget", "chain", "what waits here belongs to a chain that has spent what it may"),
+    ("permission", "session or request", "a message from another project waits for an answer, or was answered"),
+)
+"""Of each kind of change in the stream: what its `ref` is the id of, and what happened to the session."""
 
 
 def states() -> Iterator[str]:
@@ -66,7 +83,42 @@ def operations() -> Iterator[str]:
         yield f"{route} · {agents} · risk {operation.risk.value} · answers `{operation.result.__name__}`"
         rows = list(_params(operation))
         if rows:
-            yield "\n".join(["| parameter | type | default | |", "|---|---|---|---|", *rows])
+            yield _parameters(rows)
+    yield from _stream()
+
+
+def _stream() -> Iterator[str]:
+    yield f"## `{SUBSCRIBE.name}`"
+    yield (
+        f"{SUBSCRIBE.summary} Over HTTP only (`coterie tail` reads it): the answer is a `text/event-stream` that ends "
+        "when the client leaves or the host stops."
+    )
+    yield f"`{SUBSCRIBE.verb} /api/v1{SUBSCRIBE.path}` · people · risk {SUBSCRIBE.risk.value}"
+    yield _parameters(_params(SUBSCRIBE))
+    yield (
+        "A client that comes back sends the last id that it saw as the header `Last-Event-ID`, which counts before "
+        f"`after`, and misses no change. After {BEAT_S:g} seconds of silence comes a comment."
+    )
+    yield "\n".join(
+        [
+            "| event | id | data | |",
+            "|---|---|---|---|",
+            "| `cursor` | position | `cursor` | First: where the stream goes on. |",
+            "| `reset` | position | `cursor` | First, in place of it: `after` is of another ledger; read all anew. |",
+            f"| `change` | position | {_names(SUBSCRIBE.result)} | Something happened; read it with its operation. |",
+            "| `delta` | none | `sessionId`, `turnId`, `text` | Live text. It may be lost; its item replaces it. |",
+        ]
+    )
+    rows = [f"| `{kind}` | {ref} | {says} |" for kind, ref, says in _CHANGES]
+    yield "\n".join(["| `kind` of a change | `ref` | what happened |", "|---|---|---|", *rows])
+
+
+def _names(view: type[Any]) -> str:
+    return ", ".join(f"`{field.alias or name}`" for name, field in view.model_fields.items())
+
+
+def _parameters(rows: Iterable[str]) -> str:
+    return "\n".join(["| parameter | type | default | |", "|---|---|---|---|", *rows])
 
 
 def _params(operation: Operation) -> Iterator[str]:
@@ -110,6 +162,49 @@ def settings() -> Iterator[str]:
     yield "\n".join(["| limit | default | range | |", "|---|---|---|---|", *rows])
 
 
+def session_task() -> Iterator[str]:
+    """The actions of the agents' tool."""
+    yield "# The tool `session_task`"
+    yield (
+        "With it an agent works together with other sessions, for example "
+        '`{"action": "send", "sessionId": "ses_…", "message": "List the risks.", "kind": "task"}`. Sessions are named '
+        "by id (`list` and `status` show the ids), never by title. The answer is JSON; a refusal is "
+        '`{"error": {"code", "message", …}}` with the codes of [errors](errors.md). A parameter that the action does '
+        "not take is refused; an empty one counts as left out. Where an action takes `sessionIds`, one `sessionId` "
+        "will do."
+    )
+    for name, action in ACTIONS.items():
+        yield f"## `{name}`"
+        yield f"{action.says[0].upper()}{action.says[1:]}."
+        rows = list(_arguments(action))
+        if rows:
+            yield "\n".join(["| parameter | type | | |", "|---|---|---|---|", *rows])
+        for refused, why in action.refuses.items():
+            yield f"Not `{refused}`: {why}."
+
+
+def _arguments(action: Action) -> Iterator[str]:
+    form = action.form
+    for name in form.takes:
+        schema = PARAMETERS[name]
+        needed = "required" if name in form.needs else "optional"
+        yield f"| `{name}` | {_schema_type(schema)} | {needed} | {schema.get('description', '')} |"
+
+
+def _schema_type(schema: dict[str, Any]) -> str:
+    match schema:
+        case {"enum": names}:
+            return " or ".join(f"`{name}`" for name in names)
+        case {"maxItems": most}:
+            return f"list of at most {most} strings"
+        case {"maxLength": most}:
+            return f"string of at most {most} characters"
+        case {"minimum": least, "maximum": most}:
+            return f"{schema['type']} from {least} to {most}"
+        case _:
+            return str(schema["type"])
+
+
 def terminal() -> Iterator[str]:
     """The help of every command."""
     yield "# Terminal"
@@ -144,6 +239,7 @@ PAGES: Final[dict[str, Callable[[], Iterator[str]]]] = {
     "operations.md": operations,
     "errors.md": errors,
     "limits.md": settings,
+    "session_task.md": session_task,
     "terminal.md": terminal,
 }
 

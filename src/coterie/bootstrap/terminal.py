@@ -22,7 +22,7 @@ from coterie.core.codes import Code
 from coterie.core.errors import HostError, InvalidArgumentError
 from coterie.core.model_ref import default_binding
 from coterie.interfaces.cli.app import build
-from coterie.interfaces.cli.display import json_line
+from coterie.interfaces.cli.display import interrupted, json_line
 from coterie.interfaces.cli.failure import reporting
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _announced(running: "RunningHost", *, as_json: bool) -> None:
         lines += ["", model_help(settings.data_dir), ""]
     lines += [f"Model: {m.key} ({m.origin})" + (" - the default" if m is chosen else "") for m in settings.models]
     if found.interrupted:
-        lines.append(f"{found.interrupted} turns were interrupted by the last stop; nothing of them is repeated.")
+        lines.append(interrupted(found.interrupted))
     if found.held:
         lines.append(f"{found.held} sessions hold their queue since the restart: `coterie release` lets them go on.")
     lines.append(f"Stop with Ctrl-C or `coterie down --data {shlex.quote(str(settings.data_dir))}`.")
@@ -119,7 +119,9 @@ def add_commands(app: typer.Typer, machine: Machine) -> None:
             if detach:
                 options = [*(["--host", host] if host else []), *(["--port", str(port)] if port is not None else [])]
                 about = start_detached(machine.data_directory(data), options)
-                typer.echo(json_line(about, unicode=False) if as_json else f"Coterie listens on {about['url']}")
+                said = [f"Coterie listens on {about['url']}"]
+                said += [interrupted(about["interrupted"])] if about.get("interrupted") else []
+                typer.echo(json_line(about, unicode=False) if as_json else "\n".join(said))
                 return
             _serve(_settings(machine, data, host, port), as_json=as_json, browse=not (no_open or as_json))
 

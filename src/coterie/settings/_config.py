@@ -83,11 +83,12 @@ class Table:
         return key in self.values
 
     def only(self, known: Iterable[str]) -> None:
-        """Refuse what is set and not *known*."""
+        """Refuse what is set and not *known*: with the nearest known key, or with all of them where none is near."""
         names = tuple(known)
         for key in self.values:
             if key not in names:
-                raise self.fault(key, f"there is no setting {key!r}{self.title}{_nearest(key, names)}")
+                near = _nearest(key, names) or f". Known are: {', '.join(names)}"
+                raise self.fault(key, f"there is no setting {key!r}{self.title}{near}.")
 
     def _wrong(self, key: str, wanted: str) -> ConfigInvalidError:
         return self.fault(key, f"{key}{self.title} is {self.values[key]!r}, but must be {wanted}.")
@@ -118,7 +119,7 @@ class Table:
         """Return one of *known*, or None."""
         found = self.text(key)
         if found is not None and found not in known:
-            raise self._wrong(key, f"one of {', '.join(known)}{_nearest(found, known).rstrip('.')}")
+            raise self._wrong(key, f"one of {', '.join(known)}{_nearest(found, known)}")
         return found
 
     def number(self, key: str, least: int, most: int) -> int:
@@ -154,7 +155,7 @@ class Table:
 
 def _nearest(name: str, known: Iterable[str]) -> str:
     near = get_close_matches(name, tuple(known), n=1, cutoff=0.5)
-    return f"; the nearest is {near[0]!r}." if near else "."
+    return f"; the nearest is {near[0]!r}" if near else ""
 
 
 def read_config(path: Path) -> ConfigText:

@@ -251,6 +251,7 @@ def test_tail_tells_what_has_become_of_what_has_changed(stub: Stub, data: Path) 
     delta = json.dumps({"sessionId": SESSION, "turnId": "turn_1", "text": "a\n\x1b[2J"})
     stub.says(
         {"turnId": "turn_5", "kind": "task", "status": "failed", "errorCode": "PROVIDER_AUTH"},
+        {"session": {"title": "A\nB"}},
         {"message": sent("msg_6", "C\nD")},
     )
     stub.events = [
@@ -263,8 +264,8 @@ def test_tail_tells_what_has_become_of_what_has_changed(stub: Stub, data: Path) 
         lines = [running.stdout.readline() for _ in range(3)]
         running.send_signal(signal.SIGINT)
         _, said = running.communicate(timeout=BOUND_S)
-    assert lines[0] == f"now {SESSION} task turn failed PROVIDER_AUTH\n"
-    assert lines[1] == "now C D → other task running\n"
+    assert lines[0] == "now A B task turn failed PROVIDER_AUTH\n"
+    assert lines[1] == "now C D → other task running: Count.\n"
     assert "gone" in lines[2]
     assert "Trying again in 0.1 s." in said
     assert "Connected again." in said
@@ -273,7 +274,7 @@ def test_tail_tells_what_has_become_of_what_has_changed(stub: Stub, data: Path) 
 def test_tail_goes_on_where_a_session_is_deleted(stub: Stub, data: Path) -> None:
     """Its turns went with it; that it is gone is a line of its own."""
     gone = change(6).replace(b'"turn"', b'"deleted"')
-    stub.answers = [failure("NOT_FOUND", "There is no turn 'turn_5'.")]
+    stub.answers = [failure("NOT_FOUND", "There is no such thing.")]
     stub.events = [change(5) + gone]
     with running_program("tail", SESSION, "--data", str(data)) as running:
         assert running.stdout is not None
@@ -286,7 +287,7 @@ def test_tail_goes_on_where_a_session_is_deleted(stub: Stub, data: Path) -> None
 def sent(id_: str, title: str) -> dict[str, str]:
     """A message as the ledger has it."""
     told = {"sourceTitle": title, "targetTitle": "other", "kind": "task", "status": "running"}
-    return {"id": id_, "sourceSessionId": SESSION, **told}
+    return {"id": id_, "sourceSessionId": SESSION, "targetSessionId": "ses_2", "content": "Count.", **told}
 
 
 def test_an_interrupt_leaves_the_turn_and_says_so(stub: Stub, data: Path) -> None:
@@ -364,7 +365,7 @@ def test_down_without_a_host_says_so(line: Line) -> None:
 
 def test_a_locale_without_the_characters_does_not_end_a_command(stub: Stub, data: Path) -> None:
     """A title may have any character; a terminal may not."""
-    item = {"number": 1, "turnId": "turn_1", "kind": "person", "createdAt": "now", "text": "réader 読"}
+    item = {"number": 1, "turnId": "turn_1", "kind": "reply", "createdAt": "now", "text": "réader 読"}
     stub.says({"items": [item]})
     for more in ((), ("--json",)):
         found = subprocess.run(

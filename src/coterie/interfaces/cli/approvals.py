@@ -11,7 +11,7 @@ from coterie.interfaces.cli import tables
 from coterie.interfaces.cli.command import Command
 from coterie.interfaces.cli.dial import Answer, Dial
 from coterie.interfaces.cli.duration import seconds_of
-from coterie.interfaces.cli.naming import one_of
+from coterie.interfaces.cli.naming import PART_HELP, one_of
 from coterie.interfaces.cli.terminal import Terminal
 
 
@@ -42,11 +42,9 @@ class Approve(Command):
     What waits for that goes on. Without a request, those that wait for your answer are shown.
     """
 
-    example: ClassVar[str] = "coterie approve req_0198f3 --for 1h"
+    example: ClassVar[str] = "coterie approve 9c41d2e8 --for 1h"
 
-    request: Annotated[
-        str | None, typer.Argument(metavar="REQUEST", help="Its id, or four characters of the beginning or end.")
-    ] = None
+    request: Annotated[str | None, typer.Argument(metavar="REQUEST", help=f"Its id, or {PART_HELP}.")] = None
     lasts: Annotated[
         str | None,
         typer.Option("--for", metavar="DURATION", help="Let also pass what is sent for so long: 30m, 1h30m, 2d."),
@@ -87,11 +85,9 @@ class Deny(Command):
     The messages that wait for that are cancelled, and their sender is told. A later one asks again.
     """
 
-    example: ClassVar[str] = "coterie deny req_0198f3"
+    example: ClassVar[str] = "coterie deny 9c41d2e8"
 
-    request: Annotated[
-        str, typer.Argument(metavar="REQUEST", help="Its id from `coterie approve`, or four characters of it.")
-    ]
+    request: Annotated[str, typer.Argument(metavar="REQUEST", help=f"Its id from `coterie approve`, or {PART_HELP}.")]
 
     def run(self, terminal: Terminal) -> None:
         """Refuse."""
@@ -128,9 +124,9 @@ class Grants(Command):
 class Revoke(Command):
     """End a grant; what it has let through stays."""
 
-    example: ClassVar[str] = "coterie grants revoke grt_0198f3"
+    example: ClassVar[str] = "coterie grants revoke 9c41d2e8"
 
-    grant: Annotated[str, typer.Argument(metavar="GRANT", help="Its id, or four characters of the beginning or end.")]
+    grant: Annotated[str, typer.Argument(metavar="GRANT", help=f"Its id, or {PART_HELP}.")]
 
     def run(self, terminal: Terminal) -> None:
         """Revoke it."""

@@ -7,8 +7,9 @@ written from its item, and live text that comes after its item is dropped.
 from dataclasses import dataclass
 from typing import Any, Final
 
-from coterie.interfaces.cli.dial import Answer, Event, fresh_key
-from coterie.interfaces.cli.display import plain
+from coterie.interfaces.cli.dial import Answer, Dial, Event, fresh_key
+from coterie.interfaces.cli.display import plain, shortened
+from coterie.interfaces.cli.endings import fault_of
 from coterie.interfaces.cli.follow import Lost, Opened, Start, follow
 from coterie.interfaces.cli.terminal import Terminal
 
@@ -60,9 +61,9 @@ class Voice:
         if item["kind"] == "reply":
             self._reply(item["text"])
             for call in item.get("calls") or ():
-                self._terminal.remark(f"· {call['name']} {call['arguments'][:_ARGUMENT_CHARS_MAX]}")
+                self._terminal.remark(f"· {call['name']} {shortened(call['arguments'], _ARGUMENT_CHARS_MAX)}")
         elif item["kind"] == "tool_result" and item.get("error"):
-            self._terminal.remark(f"· {item.get('tool')}: {item['text'][:_ARGUMENT_CHARS_MAX]}", "yellow")
+            self._terminal.remark(f"· {item.get('tool')}: {shortened(item['text'], _ARGUMENT_CHARS_MAX)}", "yellow")
 
     def stop(self) -> None:
         """End the line of a reply that will not go on."""
@@ -86,6 +87,15 @@ class Voice:
             self._terminal.write(plain(text))
 
 
+def is_queued(dial: Dial, receipt: Answer, session_id: str) -> bool:
+    """Whether a prompt waits for more than a moment: for the turn that runs, or for a person."""
+    if receipt.get("turnId"):
+        return False
+    queue = dial.call("queue.list", {"sessionId": session_id})
+    waits = receipt["inputId"] in {one["inputId"] for one in queue["inputs"]}
+    return waits and queue.get("blockedBy") != "slot"
+
+
 class Conversation:
     """A prompt to a session, and the turn that answers it."""
 
@@ -98,7 +108,7 @@ class Conversation:
         self._turn_id: str | None = None
         self._item = 0
         self._text = ""
-        self._told = False
+        self._input_id: str | None = None
         self.accepted = False
         """Whether the host has taken the prompt."""
 
@@ -119,14 +129,25 @@ class Conversation:
                 if outcome is not None:
                     return outcome
         except KeyboardInterrupt:
-            self._terminal.remark(
-                f"The turn goes on: `coterie tail {self._session_id}` shows it, "
-                f"`coterie cancel {self._session_id}` stops it."
-            )
+            self._terminal.remark(self._left())
             raise
         finally:
             self._voice.stop()
         raise AssertionError("a stream is followed without end")
+
+    def _left(self) -> str:
+        """What goes on without us, and how to stop it."""
+        if self._turn_id is not None:
+            return (
+                f"The turn goes on: `coterie tail {self._session_id}` shows it, "
+                f"`coterie interrupt {self._session_id}` stops it."
+            )
+        if self._input_id is not None:
+            return (
+                "The prompt stays in the queue: "
+                f"`coterie queue remove {self._session_id} {self._input_id}` takes it out."
+            )
+        return f"Perhaps the prompt was not sent: `coterie status {self._session_id}` tells."
 
     def _heard(self, happened: Opened | Lost | Event) -> Outcome | None:
         match happened:
@@ -152,11 +173,11 @@ class Conversation:
 
     def _send(self) -> None:
         """Send the prompt; sent again with its key it does nothing, and tells the turn that it has got."""
-        receipt = self._terminal.dial().act("session.prompt", self._prompt, self._key)
-        self.accepted = True
-        self._turn_id = receipt.get("turnId")
-        if self._turn_id is None and not self._told:
-            self._told = True
+        dial = self._terminal.dial()
+        receipt = dial.act("session.prompt", self._prompt, self._key)
+        first, self.accepted = not self.accepted, True
+        self._turn_id, self._input_id = receipt.get("turnId"), receipt["inputId"]
+        if first and is_queued(dial, receipt, self._session_id):
             self._terminal.remark(f"Queued at position {receipt.get('position')}; it starts when the session is free.")
 
     def _new_items(self) -> list[Answer]:
@@ -189,5 +210,4 @@ class Conversation:
         if turn["status"] in _UNSETTLED:
             return None
         self._show()
-        reason = f"{turn['errorCode']}: {turn.get('error')}" if turn.get("errorCode") else None
-        return Outcome(self._session_id, self._turn_id, turn["status"], self._text, reason)
+        return Outcome(self._session_id, self._turn_id, turn["status"], self._text, fault_of(turn))

@@ -44,6 +44,8 @@ class HostFile:
     pid: int
     host_id: str
     epoch: int
+    interrupted: int = 0
+    """Turns that the stop before its start has cut off, where it says so."""
 
 
 def read_host(data: Path) -> HostFile | None:
@@ -55,12 +57,13 @@ def read_host(data: Path) -> HostFile | None:
     path = data / HOST_FILE
     try:
         found = json.loads(path.read_text("utf-8"))
-        return HostFile(str(found["url"]), int(found["pid"]), str(found["hostId"]), int(found["epoch"]))
+        stopped = int(found.get("interrupted", 0))
+        return HostFile(str(found["url"]), int(found["pid"]), str(found["hostId"]), int(found["epoch"]), stopped)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise HostUnavailableError(f"{path} cannot be read: {error.strerror}.") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise HostUnavailableError(
             f"{path} is not what a host writes; stop the host that uses {data}, delete the file, "
             "and start again with `coterie up`."

@@ -1,7 +1,7 @@
 """How a command fails: one line `CODE: message` on the error stream, an exit status from the table, no traceback."""
 
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, NoReturn
 
@@ -12,6 +12,8 @@ from coterie.core.errors import HostError, InternalError
 from coterie.interfaces.cli.display import json_line, one_line, plain
 from coterie.interfaces.wire.errors import ERRORS
 
+SHOWN_MAX: Final = 8
+"""Candidates of an ambiguous name that are shown."""
 _SHOWN: Final = ("candidates", "path", "limit", "value")
 
 
@@ -35,9 +37,11 @@ class AmbiguousNameError(HostError):
 
     code = Code.INVALID_ARGUMENT
 
-    def __init__(self, subject: str, candidates: tuple[str, ...], noun: str = "sessions") -> None:
-        super().__init__(f"{subject!r} names {len(candidates)} {noun}; give more of one of the ids.")
-        self.candidates = candidates
+    def __init__(self, subject: str, found: Sequence[str], noun: str = "sessions") -> None:
+        self.candidates = tuple(found[:SHOWN_MAX])
+        named = f"{subject!r} names {len(found)} {noun}"
+        shown = f", {SHOWN_MAX} of which are shown" if len(found) > SHOWN_MAX else ""
+        super().__init__(f"{named}{shown}; give more of one of the ids, best of its end.")
 
     def detail(self) -> dict[str, object]:
         """What it names."""

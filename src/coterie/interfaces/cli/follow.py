@@ -65,7 +65,7 @@ def follow(start: Start, *, pause: Callable[[float], None] = time.sleep) -> Gene
                 for event in stream:
                     after, tries = event.id or after, 0
                     yield event
-            reason = "the host ended the stream"
+            reason = "The host ended the stream."
         except HostUnavailableError as error:
             if not opened or (start.tries_max is not None and tries >= start.tries_max):
                 raise

@@ -1,6 +1,7 @@
 """`map`: who sent what to whom in a chain."""
 
 from dataclasses import dataclass
+from math import floor, log10
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -15,6 +16,7 @@ from coterie.interfaces.cli.chains import Chain, chain_of
 from coterie.interfaces.cli.command import Command
 from coterie.interfaces.cli.dial import Answer, Dial
 from coterie.interfaces.cli.drawing import draw_svg
+from coterie.interfaces.cli.naming import whole_message_id
 from coterie.interfaces.cli.sequence import rows
 from coterie.interfaces.cli.terminal import Terminal
 
@@ -50,7 +52,8 @@ class Map(Command):
     subject: Annotated[
         str,
         typer.Argument(
-            metavar="CHAIN|SESSION", help="Id of a chain or of a message in it, or a session as other commands take it."
+            metavar="CHAIN|SESSION",
+            help="Whole id of a chain or of a message in it, or a session as other commands take it.",
         ),
     ]
     svg: Annotated[
@@ -83,7 +86,7 @@ class Map(Command):
         if self.subject.startswith("chn_"):
             return {"chainId": self.subject}
         if self.subject.startswith("msg_"):
-            return {"messageId": self.subject}
+            return {"messageId": whole_message_id(self.subject)}
         session = dial.call("collaboration.status", {"sessionId": terminal.session(self.subject)})
         exchanges: list[Answer] = session["recentExchanges"]
         if not exchanges:
@@ -119,5 +122,13 @@ def _used(budget: Answer) -> str:
         f"{budget['sessions']} of {budget['sessionsMax']} sessions spawned",
     ]
     if budget["costUsd"]:
-        used.append(f"{budget['costUsd']:.2f} of {budget['costMaxUsd']:.2f} US dollars spent")
+        used.append(f"{_money(budget['costUsd'])} of {_money(budget['costMaxUsd'])} US dollars spent")
     return ", ".join(used)
+
+
+def _money(dollars: float) -> str:
+    """Cents, and below one dollar four digits that count, so that near sums differ."""
+    if not 0 < dollars < 1:
+        return f"{dollars:.2f}"
+    whole, _, digits = f"{dollars:.{3 - floor(log10(dollars))}f}".partition(".")
+    return f"{whole}.{digits.rstrip('0'):0<2}"

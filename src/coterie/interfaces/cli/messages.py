@@ -12,6 +12,7 @@ from coterie.interfaces.cli import queues, tables
 from coterie.interfaces.cli.command import Command
 from coterie.interfaces.cli.dial import Answer, Dial
 from coterie.interfaces.cli.duration import end_of
+from coterie.interfaces.cli.naming import message_id_of, whole_message_id
 from coterie.interfaces.cli.talk import SessionArgument, TextArgument, words
 from coterie.interfaces.cli.terminal import Terminal
 
@@ -20,6 +21,7 @@ NAP_MS: Final = 20_000
 CascadeOption: TypeAlias = Annotated[
     bool, typer.Option("--cascade/--no-cascade", help="Stop also what the stopped turns have sent.")
 ]
+_PART: Final = "of the newest ones a part of the id is enough"
 _UNSETTLED: Final = frozenset({"queued", "running"})
 _NEXT_TURN: Final = (
     "It waits for a turn of its own: a running turn takes in no task, and a message only where its session allows that "
@@ -120,13 +122,13 @@ class Retry(Command):
     It is a new message with the same words and rights; the old one and its outcome stay.
     """
 
-    example: ClassVar[str] = "coterie retry msg_0198f3"
+    example: ClassVar[str] = "coterie retry msg_0198f3a07c5e7d10b2a46e5f9c41d2e8"
 
-    message: Annotated[str, typer.Argument(metavar="MESSAGE", help="Its id.")]
+    message: Annotated[str, typer.Argument(metavar="MESSAGE", help="Its whole id, as the receipt has it.")]
 
     def run(self, terminal: Terminal) -> None:
         """Send it."""
-        receipt = terminal.dial().act("session.retry", {"messageId": self.message})
+        receipt = terminal.dial().act("session.retry", {"messageId": whole_message_id(self.message)})
         if terminal.as_json:
             terminal.json(receipt)
         else:
@@ -140,9 +142,9 @@ class Wait(Command):
     Ends with 0 when that has come, however the work went, and with 1 when the time ran out before.
     """
 
-    example: ClassVar[str] = "coterie wait msg_0198f3 msg_0198f4 --any --timeout 60"
+    example: ClassVar[str] = "coterie wait msg_0198f3a07c5e7d10b2a46e5f9c41d2e8 --timeout 60"
 
-    ids: Annotated[list[str] | None, typer.Argument(metavar="ID", help="Ids of messages.")] = None
+    ids: Annotated[list[str] | None, typer.Argument(metavar="ID", help="Whole ids of messages.")] = None
     some: Annotated[bool, typer.Option("--any", help="One of them is enough.")] = False
     idle: Annotated[
         str | None, typer.Option("--idle", metavar="SESSION", help="Wait for this session instead of messages.")
@@ -166,7 +168,7 @@ class Wait(Command):
             raise InvalidArgumentError("Name messages by their ids, or a session by --idle, one of the two.")
         if self.idle is not None:
             return {"sessionId": terminal.session(self.idle), "until": "idle"}
-        return {"messageIds": self.ids, "mode": "any" if self.some else "all"}
+        return {"messageIds": [whole_message_id(one) for one in self.ids or ()], "mode": "any" if self.some else "all"}
 
     def _wait(self, terminal: Terminal, parameters: Mapping[str, Any]) -> Answer:
         end_s = None if self.timeout_s is None else time.monotonic() + self.timeout_s
@@ -202,13 +204,15 @@ class Result(Command):
     example: ClassVar[str] = "coterie result reader"
 
     session: SessionArgument
-    message: Annotated[str | None, typer.Option("--message", metavar="ID", help="This message to it.")] = None
+    message: Annotated[str | None, typer.Option("--message", metavar="ID", help=f"This message to it; {_PART}.")] = None
     turn: Annotated[str | None, typer.Option("--turn", metavar="ID", help="The message of this turn of it.")] = None
 
     def run(self, terminal: Terminal) -> None:
         """Read it."""
-        given = {"sessionId": terminal.session(self.session), "messageId": self.message, "turnId": self.turn}
-        answer = terminal.dial().call("collaboration.result", given)
+        dial, session_id = terminal.dial(), terminal.session(self.session)
+        message_id = self.message and message_id_of(dial, self.message, session_id)
+        given = {"sessionId": session_id, "messageId": message_id, "turnId": self.turn}
+        answer = dial.call("collaboration.result", given)
         if terminal.as_json:
             terminal.json(answer)
             return
@@ -231,22 +235,28 @@ class Cancel(Command):
     example: ClassVar[str] = "coterie cancel reader --no-cascade"
 
     session: SessionArgument
-    message: Annotated[str | None, typer.Option("--message", metavar="ID", help="This message only.")] = None
+    message: Annotated[str | None, typer.Option("--message", metavar="ID", help=f"This message only; {_PART}.")] = None
     cascade: CascadeOption = True
 
     def run(self, terminal: Terminal) -> None:
         """Stop it."""
-        given = {
-            "sessionId": terminal.session(self.session),
-            "messageId": self.message,
-            "cascade": self.cascade,
-        }
-        answer = terminal.dial().act("collaboration.cancel", given)
+        dial, session_id = terminal.dial(), terminal.session(self.session)
+        message_id = self.message and message_id_of(dial, self.message, session_id)
+        given = {"sessionId": session_id, "messageId": message_id, "cascade": self.cascade}
+        answer = dial.act("collaboration.cancel", given)
         if terminal.as_json:
             terminal.json(answer)
             return
-        if not show_stopped(terminal, answer):
-            terminal.show("Nothing was left to stop.")
+        if show_stopped(terminal, answer):
+            return
+        terminal.show("Nothing was left to stop.")
+        if message_id and _has_settled(dial, message_id):
+            terminal.remark(f"It has ended, but what it had sent may go on; `coterie map {message_id}` shows that.")
+
+
+def _has_settled(dial: Dial, message_id: str) -> bool:
+    message = dial.call("collaboration.message", {"messageId": message_id})["message"]
+    return message["status"] not in _UNSETTLED
 
 
 @dataclass(frozen=True, kw_only=True)

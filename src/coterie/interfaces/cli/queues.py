@@ -9,12 +9,13 @@ import typer
 from coterie.interfaces.cli import tables
 from coterie.interfaces.cli.command import Command
 from coterie.interfaces.cli.dial import Answer
-from coterie.interfaces.cli.naming import one_of
+from coterie.interfaces.cli.endings import words_of
+from coterie.interfaces.cli.naming import PART_HELP, one_of
 from coterie.interfaces.cli.talk import SessionArgument
 from coterie.interfaces.cli.terminal import Terminal
 
 InputArgument: TypeAlias = Annotated[
-    str, typer.Argument(metavar="INPUT", help="Id from `queue list`, or four characters of its beginning or end.")
+    str, typer.Argument(metavar="INPUT", help=f"Id from `queue list`, or {PART_HELP}.")
 ]
 _REASONS: Final = {
     "across_projects": "your approval: its sender works in another project",
@@ -67,7 +68,10 @@ class List(Command):
         if not inputs:
             terminal.show("Nothing waits.")
             return
-        rows = [(one["inputId"], one["kind"], *_told(one), tables.preview(one["preview"])) for one in inputs]
+        rows = [
+            (one["inputId"], one["kind"], *_told(one), tables.preview(words_of(one["kind"], one["preview"])))
+            for one in inputs
+        ]
         terminal.show(tables.table(("ID", "KIND", "FROM", "NOTE", "TEXT"), rows))
         blocked, session_id = str(answer.get("blockedBy", "")), answer["sessionId"]
         if blocked:
@@ -110,7 +114,7 @@ class Remove(_OnInput):
     A message is cancelled by that, and its sender is told.
     """
 
-    example: ClassVar[str] = "coterie queue remove reader inp_0198f3"
+    example: ClassVar[str] = "coterie queue remove reader 9c41d2e8"
 
     def run(self, terminal: Terminal) -> None:
         """Remove it."""
@@ -129,7 +133,7 @@ class Promote(_OnInput):
     Only what was promoted earlier stays before it. A held queue stays held.
     """
 
-    example: ClassVar[str] = "coterie queue promote reader inp_0198f3"
+    example: ClassVar[str] = "coterie queue promote reader 9c41d2e8"
 
     def run(self, terminal: Terminal) -> None:
         """Promote it."""
@@ -147,7 +151,7 @@ class Move(_OnInput):
     Prompts change places with prompts, messages with messages.
     """
 
-    example: ClassVar[str] = "coterie queue move reader inp_0198f3 --up"
+    example: ClassVar[str] = "coterie queue move reader 9c41d2e8 --up"
 
     up: Annotated[bool, typer.Option("--up/--down", help="Up is earlier.")]
 

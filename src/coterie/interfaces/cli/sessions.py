@@ -10,6 +10,7 @@ from rich.text import Text
 from coterie.interfaces.cli import tables
 from coterie.interfaces.cli.command import Command
 from coterie.interfaces.cli.dial import Answer, Dial
+from coterie.interfaces.cli.endings import by_turn, words_of
 from coterie.interfaces.cli.talk import ModelOption, ModeOption, ProjectOption, SessionArgument, TitleOption
 from coterie.interfaces.cli.terminal import Terminal
 
@@ -151,13 +152,16 @@ class Items(Command):
 
     def run(self, terminal: Terminal) -> None:
         """Read one page."""
-        given = {"sessionId": terminal.session(self.session), "after": self.after, "limit": self.limit}
-        page = terminal.dial().call("session.items", given)
+        dial, session_id = terminal.dial(), terminal.session(self.session)
+        page = dial.call("session.items", {"sessionId": session_id, "after": self.after, "limit": self.limit})
         if terminal.as_json:
             terminal.json(page)
             return
-        for item in page["items"]:
-            terminal.show(*tables.item_lines(item), "")
+        for items, ended in by_turn(dial, session_id, page):
+            for item in items:
+                terminal.show(*tables.item_lines(item), "")
+            if ended is not None:
+                terminal.show(f"(turn {ended})", "")
         if not page["items"]:
             terminal.remark("Nothing was said yet." if self.after == 0 else "Nothing more was said yet.")
         if page.get("cursor"):
@@ -186,7 +190,7 @@ class Status(Command):
                     one["messageId"],
                     f"{one['kind']} {'from' if one['direction'] == 'incoming' else 'to'} {tables.titled(one['peer'])}",
                     tables.state(one["status"]),
-                    tables.preview(one["preview"]),
+                    tables.preview(words_of(one["kind"], one["preview"])),
                 )
                 for one in exchanges
             ]

@@ -7,7 +7,8 @@ from rich.table import Table
 from rich.text import Text
 
 from coterie.interfaces.cli.dial import Answer
-from coterie.interfaces.cli.display import one_line, plain
+from coterie.interfaces.cli.display import one_line, plain, shortened
+from coterie.interfaces.cli.endings import words_of
 
 _STYLES: Final = {
     "running": "cyan",
@@ -31,8 +32,7 @@ def state(word: str, held: str | None = None) -> Text:
 
 def preview(text: str | None) -> Text:
     """The start of a text, on one line."""
-    line = one_line(text or "")
-    return Text(line if len(line) <= PREVIEW_CHARS_MAX else f"{line[:PREVIEW_CHARS_MAX]}…")
+    return Text(shortened(one_line(text or ""), PREVIEW_CHARS_MAX))
 
 
 def noted(note: str, text: str) -> Text:
@@ -103,6 +103,8 @@ def item_lines(item: Answer) -> list[str | Text]:
     unread = ", unread: the turn ended before a model was shown it" if item.get("unread") else ""
     lines: list[str | Text] = [Text(one_line(f"{item['number']}. {speaker}{unread}"), style="bold")]
     if item["text"]:
-        lines.append(plain(item["text"]))
+        lines.append(words_of(origin.get("kind", ""), item["text"]))
+    elif item["kind"] == "reply" and not item.get("calls"):
+        lines.append("(no words)")
     lines += [one_line(f"calls {call['name']} {call['arguments']}") for call in item.get("calls") or ()]
     return lines

@@ -12,9 +12,11 @@ from coterie.core.errors import HostError, InvalidArgumentError
 from coterie.core.session.session import title_from
 from coterie.core.text import is_blank
 from coterie.interfaces.cli.command import Command
-from coterie.interfaces.cli.conversation import Conversation
-from coterie.interfaces.cli.dial import Answer
+from coterie.interfaces.cli.conversation import Conversation, is_queued
+from coterie.interfaces.cli.dial import Answer, Dial
+from coterie.interfaces.cli.endings import ending
 from coterie.interfaces.cli.failure import AnswerError
+from coterie.interfaces.cli.naming import PART_HELP
 from coterie.interfaces.cli.terminal import Terminal
 
 Mode: TypeAlias = Literal["ask", "accept-edits", "auto"]
@@ -24,7 +26,7 @@ TextArgument: TypeAlias = Annotated[
 ]
 SessionArgument: TypeAlias = Annotated[
     str,
-    typer.Argument(metavar="SESSION", help="Id, at least four characters of its beginning or end, or the exact title."),
+    typer.Argument(metavar="SESSION", help=f"Id, exact title, or {PART_HELP}."),
 ]
 TitleOption: TypeAlias = Annotated[
     str | None, typer.Option("--title", help="Title of the new session; else `run` takes the first line of its text.")
@@ -81,7 +83,8 @@ def converse(terminal: Terminal, session_id: str, text: str, *, made: bool = Fal
     if terminal.as_json:
         terminal.json(outcome.wire())
     elif outcome.status != "completed":
-        terminal.remark(f"The turn {outcome.status}: {outcome.error or 'no reason is known'}", "bold red")
+        was = "" if outcome.status == "failed" else "was "
+        terminal.remark(f"The turn {was}{ending(outcome.status, outcome.error)}", "bold red")
     if outcome.status != "completed":
         raise typer.Exit(1)
 
@@ -147,18 +150,21 @@ class Prompt(Command):
         if self.wait:
             converse(terminal, session_id, text)
             return
-        receipt = terminal.dial().act("session.prompt", {"sessionId": session_id, "text": text})
+        dial = terminal.dial()
+        receipt = dial.act("session.prompt", {"sessionId": session_id, "text": text})
         if terminal.as_json:
             terminal.json(receipt)
         else:
-            terminal.show(_begun(receipt, session_id))
+            terminal.show(_begun(dial, receipt, session_id))
 
 
-def _begun(receipt: Answer, session_id: str) -> str:
+def _begun(dial: Dial, receipt: Answer, session_id: str) -> str:
     """What became of a prompt."""
     if receipt.get("turnId"):
         return f"Running in {receipt['turnId']}; `coterie session items {session_id}` shows its answer."
-    return f"Queued at position {receipt.get('position')}."
+    if is_queued(dial, receipt, session_id):
+        return f"Queued at position {receipt.get('position')}."
+    return f"It starts as soon as the host has a free slot; `coterie session items {session_id}` shows its answer."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,10 +183,11 @@ class Steer(Command):
     def run(self, terminal: Terminal) -> None:
         """Say it."""
         text, session_id = words(self.text), terminal.session(self.session)
-        receipt = terminal.dial().act("session.steer", {"sessionId": session_id, "text": text})
+        dial = terminal.dial()
+        receipt = dial.act("session.steer", {"sessionId": session_id, "text": text})
         if terminal.as_json:
             terminal.json(receipt)
         elif receipt["accepted"]:
             terminal.show(f"Given to {receipt['turnId']}, which sees it with its next model request.")
         else:
-            terminal.show(f"No turn could take it in, so it is a prompt. {_begun(receipt, session_id)}")
+            terminal.show(f"No turn could take it in, so it is a prompt. {_begun(dial, receipt, session_id)}")

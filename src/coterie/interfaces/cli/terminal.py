@@ -13,7 +13,7 @@ from rich.console import Console, RenderableType
 
 from coterie.core.errors import HostUnavailableError, InvalidArgumentError
 from coterie.interfaces.cli.dial import Dial
-from coterie.interfaces.cli.display import json_line, one_line
+from coterie.interfaces.cli.display import interrupted, json_line, one_line, plain
 from coterie.interfaces.cli.environment import Environment
 from coterie.interfaces.cli.naming import session_id_of
 
@@ -65,7 +65,9 @@ class Terminal:
                 self.environment.start_host(self.data)
             named = f" --data {shlex.quote(str(self._named))}" if self._named is not None else ""
             self.remark(f"Started a host on {self.data}; `coterie down{named}` stops it.")
-            return self.dial()
+            dial = self.dial()
+            if dial.host.interrupted:
+                self.remark(interrupted(dial.host.interrupted))
         return dial
 
     def session(self, name: str) -> str:
@@ -84,7 +86,7 @@ class Terminal:
 
     def show(self, *shown: RenderableType) -> None:
         """Show tables and lines to a person."""
-        for one in shown:
+        for one in (plain(one) if isinstance(one, str) else one for one in shown):
             self._out.print(one, markup=False, highlight=False, emoji=False, soft_wrap=isinstance(one, str))
 
     def remark(self, text: str, style: str = "dim") -> None:
