@@ -48,7 +48,7 @@ async def host(settings: Settings) -> AsyncGenerator[RunningHost]:
             server = Server(app, listening, stopping)
             await server.start()
             about = {"url": url_of(listening), "pid": os.getpid()}
-            about |= {"hostId": running.facts.id, "epoch": running.facts.epoch}
+            about |= {"hostId": running.facts.id, "epoch": running.facts.epoch, "interrupted": running.interrupted}
             write_private(folder / HOST_FILE, json.dumps(about))
             running.provider.load()
             try:

@@ -91,7 +91,8 @@ def _announced(running: "RunningHost", *, as_json: bool) -> None:
     if found.interrupted:
         lines.append(interrupted(found.interrupted))
     if found.held:
-        lines.append(f"{found.held} sessions hold their queue since the restart: `coterie release` lets them go on.")
+        holds = "1 session holds its queue" if found.held == 1 else f"{found.held} sessions hold their queues"
+        lines.append(f"{holds} since the restart: `coterie release` lets that go on.")
     lines.append(f"Stop with Ctrl-C or `coterie down --data {shlex.quote(str(settings.data_dir))}`.")
     typer.echo("\n".join(lines))
 

@@ -29,6 +29,7 @@ EPOCH: Final = 1
 BREAK: Final = b"break"
 """What a stub answers to close the connection without an answer."""
 SESSION: Final = f"ses_{'0' * 32}"
+MESSAGE: Final = f"msg_{'0' * 32}"
 PROGRAM: Final = """
 import sys
 from pathlib import Path
@@ -85,10 +86,11 @@ class Line:
         return cast("dict[str, Any]", json.loads(found.stdout))
 
 
-def write_host(data: Path, url: str, *, pid: int | None = None, token: str = TOKEN) -> None:
+def write_host(data: Path, url: str, *, pid: int | None = None, token: str = TOKEN, interrupted: int = 0) -> None:
     """Write what a running host writes."""
     data.mkdir(exist_ok=True)
     about = {"url": url, "pid": os.getpid() if pid is None else pid, "hostId": "hst_one", "epoch": EPOCH}
+    about |= {"interrupted": interrupted} if interrupted else {}
     (data / "host.json").write_text(json.dumps(about), "utf-8")
     (data / "token").write_text(f"{token}\n", "utf-8")
 
@@ -155,8 +157,6 @@ class Stub:
     status: int = 200
     events: list[bytes] = field(default_factory=list[bytes])
     """What each stream sends before it ends."""
-    on_stream: Callable[[], object] = lambda: None
-    """Called when a stream is opened."""
     lasting: threading.Event = field(default_factory=threading.Event)
     """Set when streams beyond `events` may end."""
 
@@ -208,7 +208,6 @@ def _handler(stub: Stub) -> type[BaseHTTPRequestHandler]:
 
         def do_GET(self) -> None:
             stub.streams.append(self.path)
-            stub.on_stream()
             self.send_response(200)
             self.send_header("Content-Type", "text/event-stream")
             self.end_headers()

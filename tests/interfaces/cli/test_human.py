@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.interfaces.cli.conftest import BOUND_S, SESSION, Line, Live, Stub, change, write_host
+from tests.interfaces.cli.conftest import BOUND_S, MESSAGE, SESSION, Line, Live, Stub, change, write_host
 
 from coterie.core.errors import ConfigInvalidError
 
@@ -182,7 +182,7 @@ def test_a_message_that_waits_for_a_person_says_how_they_let_it_go(
 ) -> None:
     """To wait for it would be to wait for oneself."""
     stub.says({**RECEIPT, **more})
-    for words in (SEND, ("retry", f"msg_{'0' * 32}")):
+    for words in (SEND, ("retry", MESSAGE)):
         found = line(*words)
         assert found.exit_code == 0, found.output
         assert told in found.stderr

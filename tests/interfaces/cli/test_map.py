@@ -172,6 +172,24 @@ def test_a_session_is_asked_for_its_newest_message(line: Line, stub: Stub) -> No
     assert [params for _, params in stub.calls] == [{"sessionId": SESSION}, {"messageId": "msg_2"}]
 
 
+@pytest.mark.parametrize(
+    ("used", "most", "told"),
+    [
+        (0.01234567, 0.01, "0.01235 of 0.01"),
+        (0.000001, 5.0, "0.000001 of 5.00"),
+        (0.99999, 1.0, "1.00 of 1.00"),
+        (1.239, 0.5, "1.24 of 0.50"),
+    ],
+)
+def test_small_sums_have_digits_enough_to_tell_them_apart(
+    line: Line, stub: Stub, *, used: float, most: float, told: str
+) -> None:
+    """`0.01 of 0.01` does not say that the chain has gone too far."""
+    budget = {"messages": 1, "messagesMax": 9, "sessions": 2, "sessionsMax": 8, "costUsd": used, "costMaxUsd": most}
+    stub.says({"chainId": CHAIN, "messages": [], "budget": budget})
+    assert f", {told} US dollars spent\n" in line("map", CHAIN).stdout
+
+
 def test_a_completion_says_how_what_it_answers_ended() -> None:
     """Its own state tells only whether the sender has read it."""
     done = message(1, "lead", "reader", result="seven\nfiles")

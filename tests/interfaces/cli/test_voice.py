@@ -58,6 +58,14 @@ def test_calls_of_tools_are_remarks(line: Line, capsys: pytest.CaptureFixture[st
     assert said.err == '· read {"path": "a"}\n· read: no such file\n'
 
 
+def test_a_long_call_and_a_long_fault_show_that_they_were_cut(line: Line, capsys: pytest.CaptureFixture[str]) -> None:
+    """Half a path looks like a path."""
+    voice = voice_of(line)
+    voice.item(reply("", calls=[{"id": "1", "name": "read", "arguments": "x" * 101}]))
+    voice.item({"kind": "tool_result", "tool": "read", "text": "y" * 101, "error": True})
+    assert capsys.readouterr().err == f"· read {'x' * 100}…\n· read: {'y' * 100}…\n"
+
+
 def test_a_voice_that_stops_ends_its_line(line: Line, capsys: pytest.CaptureFixture[str]) -> None:
     """The shell's prompt must not stand behind half a reply."""
     voice = voice_of(line)

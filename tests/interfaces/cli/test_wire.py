@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 from tests.interfaces.cli.conftest import (
     BOUND_S,
     BREAK,
+    MESSAGE,
     PROGRAM,
     SESSION,
     Line,
@@ -164,7 +164,7 @@ def test_a_long_wait_is_made_of_short_calls(line: Line, stub: Stub) -> None:
     """No connection has to last for an hour."""
     nap: dict[str, Any] = {"timedOut": True, "messages": [{"id": "msg_1", "status": "running", "sessionId": SESSION}]}
     stub.says(nap, nap, {**nap, "timedOut": False})
-    found = line("wait", "msg_1", "--any", "--json")
+    found = line("wait", MESSAGE, "--any", "--json")
     assert found.exit_code == 0
     assert [params["timeoutMs"] <= 25_000 for _, params in stub.calls] == [True] * 3
     assert stub.calls[0][1]["mode"] == "any"
@@ -267,7 +267,7 @@ def test_tail_tells_what_has_become_of_what_has_changed(stub: Stub, data: Path) 
     assert lines[0] == "now A B task turn failed PROVIDER_AUTH\n"
     assert lines[1] == "now C D → other task running: Count.\n"
     assert "gone" in lines[2]
-    assert "Trying again in 0.1 s." in said
+    assert "The host ended the stream. Trying again in 0.1 s." in said
     assert "Connected again." in said
 
 
@@ -292,16 +292,31 @@ def sent(id_: str, title: str) -> dict[str, str]:
 
 def test_an_interrupt_leaves_the_turn_and_says_so(stub: Stub, data: Path) -> None:
     """Ctrl-C stops the watching, not the work."""
-    stub.says({"session": {"id": SESSION, "revision": 3}}, {"items": []}, {"turnId": "turn_1"})
-    opened = threading.Event()
-    stub.on_stream = opened.set
+    receipt = {"inputId": "inp_1", "turnId": "turn_1", "status": "running"}
+    stub.says({"session": {"id": SESSION, "revision": 3}}, {"items": []}, receipt)
+    stub.events = [b'event: delta\ndata: {"turnId": "turn_1", "text": "hi\\n"}\n\n']
     with running_program("prompt", SESSION, "hi", "--wait", "--data", str(data)) as running:
-        assert opened.wait(BOUND_S)
+        assert running.stdout is not None
+        assert running.stdout.readline() == "hi\n"
         running.send_signal(signal.SIGINT)
         _, said = running.communicate(timeout=BOUND_S)
     assert running.returncode == 130
-    assert f"`coterie cancel {SESSION}`" in said
+    assert f"`coterie interrupt {SESSION}` stops it" in said
     assert "Traceback" not in said
+
+
+def test_an_interrupt_leaves_a_queued_prompt_and_says_so(stub: Stub, data: Path) -> None:
+    """To interrupt the session would stop another turn than this one's."""
+    receipt = {"inputId": "inp_1", "status": "queued", "position": 1}
+    queue = {"blockedBy": "running", "inputs": [{"inputId": "inp_1"}]}
+    stub.says({"session": {"id": SESSION, "revision": 3}}, {"items": []}, receipt, queue)
+    with running_program("prompt", SESSION, "hi", "--wait", "--data", str(data)) as running:
+        assert running.stderr is not None
+        assert "Queued at position 1" in running.stderr.readline()
+        running.send_signal(signal.SIGINT)
+        _, said = running.communicate(timeout=BOUND_S)
+    assert running.returncode == 130
+    assert f"`coterie queue remove {SESSION} inp_1` takes it out" in said
 
 
 def test_a_stream_is_not_hoped_for_for_ever(stub: Stub, data: Path) -> None:
