@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 ARGS ?=
+SEEDS ?= 3000
 # Set to anything to measure coverage while testing.
 COVER ?=
 
@@ -14,7 +15,7 @@ PYTEST := $(if $(COVER),$(BIN)/coverage run --parallel-mode -m pytest,$(BIN)/pyt
 QUICK_TESTS := $(wildcard tests/unit tests/contract) tests/test_tidy.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up setup fmt lint quick test contract coverage package rest check bench docs clean
+.PHONY: help demo up setup fmt lint quick test contract long coverage package rest check bench docs clean
 
 help:  ## say what can be made
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-9s %s\n", $$1, $$2 }'
@@ -46,6 +47,9 @@ test: $(DEV_STAMP)  ## every test that runs without a service; ends with what wa
 
 contract: $(DEV_STAMP)  ## the suites that every store must pass
 	@$(PYTEST) tests/contract $(ARGS)
+
+long: $(DEV_STAMP)  ## many random lives of the ledger: make long SEEDS=3000
+	@COTERIE_SEEDS=$(SEEDS) $(PYTEST) tests/simulation --timeout 36000 $(ARGS)
 
 coverage: $(DEV_STAMP)  ## hold the last `make test COVER=1` against its bounds
 	@$(BIN)/coverage combine --quiet

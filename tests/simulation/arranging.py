@@ -7,6 +7,7 @@ from coterie.app.release import Answer
 from coterie.core.ids import SessionId
 from coterie.core.inbound import Inbound
 from coterie.core.ledger.states import SETTLED
+from coterie.core.session.session import Held
 from coterie.ports.rows import Input
 
 
@@ -41,12 +42,12 @@ class Arranging(Life):
         queues = {one.id: one for one in self.now.waiting}
         return queues[self.one_of(list(queues))]
 
-    @happens(2)
+    @happens(3)
     async def a_session_is_configured(self) -> None:
         """What it may do, and what it takes in."""
         mode, inbound = self.one_of((None, *MODES)), self.one_of((Inbound.ACCEPT, Inbound.ACCEPT, *Inbound))
         current_turn = self.one_of((True, True, False))
-        session = self.one_of(self.sessions)
+        session = self.one_of(self.sessions, [turn.session_id for turn in self.now.running if turn.news])
         await self.ledger.configure(session, permission_mode=mode, inbound=inbound, current_turn=current_turn)
 
     @happens(4)
@@ -88,15 +89,18 @@ class Ending(Life):
 
     @happens(when=lambda life: life.busy)
     async def a_session_is_interrupted(self) -> None:
-        """What it runs is fenced."""
+        """What it runs is fenced, and the message that it runs is over."""
         turn = self.turn()
         await self.ledger.interrupt(turn.session_id, cascade=self.perhaps())
         assert (await self.ledger.turn(turn.id)).fenced
+        assert turn.message_id is None or await self.ledger.state(turn.message_id) in SETTLED
 
     @happens(when=lambda life: life.idle())
     async def a_session_is_archived(self) -> None:
         """It runs nothing."""
-        await self.ledger.archive(self.one_of(self.idle()))
+        session = self.one_of(self.idle())
+        await self.ledger.archive(session)
+        assert (await self.ledger.known(session)).held is Held.ARCHIVED
 
     def idle(self) -> list[SessionId]:
         """Sessions that run nothing."""
@@ -104,8 +108,9 @@ class Ending(Life):
 
     @happens(when=lambda life: len(life.sessions) > 2)
     async def a_session_is_deleted(self) -> None:
-        """Its transcript goes in pieces."""
-        session = self.one_of(self.sessions)
+        """Mostly one that waits for an answer; its transcript goes in pieces."""
+        awaits = {one.source_session_id for one in self.now.messages.values() if one.state not in SETTLED}
+        session = self.one_of(self.sessions, [session for session in self.sessions if session in awaits])
         await self.ledger.delete(session)
         await self.ledger.purge(self.one_of(range(4)))
         self.sessions.remove(session)

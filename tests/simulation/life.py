@@ -13,7 +13,7 @@ from coterie.app.idempotency import Key
 from coterie.app.prompt_session import Prompted
 from coterie.app.receipt import Receipt
 from coterie.core.errors import ConflictError, NotFoundError, PermissionDeniedError, RefusedError
-from coterie.core.ids import MessageId, SessionId
+from coterie.core.ids import MessageId, SessionId, TurnId
 from coterie.core.inbound import Across
 from coterie.core.limits import Limits
 from coterie.core.permission import StoredMode
@@ -30,20 +30,18 @@ LIMITS: Final = replace(
     hops_max=3,
     inbox_max=3,
     prompts_max=3,
-    chain_messages_max=6,
-    chain_sessions_max=2,
+    chain_messages_max=8,
+    chain_sessions_max=1,
     chain_cost_max=1.0,
     chain_tokens_max=100,
     workers_active_max=2,
     workers_active_per_plugin_max=2,
-    accepted_per_request_max=1,
-    accepted_per_turn_max=2,
 )
 """Small, so that a short life comes to each of them."""
 SESSIONS_MAX: Final = 6
 EXPECTED: Final = (RefusedError, ConflictError, PermissionDeniedError)
 """What may answer a request that comes at the wrong moment."""
-ACROSS: Final = (Across.ALLOW, Across.ALLOW, Across.ASK, Across.ASK, Across.DENY)
+ACROSS: Final = (Across.ALLOW, Across.ALLOW, Across.ALLOW, Across.ASK, Across.ASK, Across.DENY)
 MODES: Final = (StoredMode.INHERIT, *StoredMode)
 
 
@@ -106,12 +104,16 @@ class Life:
     async def _begin(self, seed: str) -> None:
         self._chance.seed(seed)
         self.story.append("begin:")
-        self.ledger.host = replace(self.ledger.host, across=self.one_of(ACROSS))
+        limits = replace(
+            LIMITS, accepted_per_request_max=self.one_of((1, 3)), accepted_per_turn_max=self.one_of((1, 3))
+        )
+        self.ledger.host = replace(self.ledger.host, limits=limits, across=self.one_of(ACROSS))
         await self.ledger.start()
         for title, project in (("A", None), ("B", None), ("C", "/project")):
             session = await self.ledger.session(title, self.one_of(MODES), project=project)
             await self.ledger.configure(session, current_turn=True)
             self.sessions.append(session)
+        await self.see()
 
     async def _step(self, seed: str) -> None:
         self._chance.seed(seed)
@@ -148,6 +150,14 @@ class Life:
     def turn(self, rather: Sequence[Turn] = ()) -> Turn:
         """A running turn; there is one."""
         return self.now.turns[self.one_of([one.id for one in self.now.running], [one.id for one in rather])]
+
+    async def report_in_vain(self, turn_id: TurnId) -> None:
+        """A worker of a turn that is over, or was a dead host's, reports; nothing changes."""
+        before = await self.ledger.last_change()
+        assert (await self.ledger.settle(turn_id, "late")).state is None
+        assert not await self.ledger.append(turn_id)
+        assert not await self.ledger.take_news(turn_id)
+        assert await self.ledger.last_change() == before
 
     def key(self) -> Key:
         """A key under which nothing was done."""

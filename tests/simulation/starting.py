@@ -15,20 +15,24 @@ class Starting(Life):
     @happens(4)
     async def time_passes(self) -> None:
         """Clocks go on, and sometimes back; the audit may see it."""
-        seconds = self.one_of((0.001, 30, 30, 30))
+        seconds = self.one_of((0.001, 0.001, 30, 30))
         if self.one_of((True, True, True, False)):
-            self.ledger.clock.advance(seconds)
-            self.latest = max(self.latest, self.ledger.clock.now_ms())
+            self._advance(seconds)
         else:
             self.ledger.clock.set_back(seconds)
-        if self.perhaps():
+        if self.one_of((True, False, False)):
             await self.ledger.expire()
+
+    def _advance(self, seconds: float) -> None:
+        self.ledger.clock.advance(seconds)
+        self.latest = max(self.latest, self.ledger.clock.now_ms())
 
     @happens(2)
     async def the_host_starts_again(self) -> None:
         """Nothing begins, and nothing is lost; it has other settings perhaps, and dies once more while it starts."""
         before, resume, across = self.now, self.perhaps(), self.one_of((self.ledger.host.across, *ACROSS))
         self.ledger.host = replace(self.ledger.host, resume=resume, across=across)
+        self._advance(self.one_of((0, 30)))
         if self.perhaps():
             await self._start_and_die(self.one_of(range(6)))
         await self.ledger.restart()
@@ -48,6 +52,8 @@ class Starting(Life):
         await self.ledger.start()
         store = self.ledger.store
         left = await store.read(recover.turns_left_running, None)
+        for turn in left:
+            await self.report_in_vain(turn.id)
         acts = (
             lambda: store.run(recover.hold_queues, None),
             *((lambda turn=turn: store.run(recover.interrupt, turn)) for turn in left),

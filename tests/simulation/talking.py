@@ -28,33 +28,43 @@ class Talking(Life):
     @happens(2, when=has_room)
     async def a_person_opens_a_session(self) -> None:
         """It belongs to some project or to none."""
-        opening = self.ledger.session("more", self.one_of(MODES), project=self.one_of((None, "/project")))
-        session = await opening
-        await self.ledger.configure(session, current_turn=self.perhaps())
-        self.sessions.append(session)
+        opening = self.ledger.session("more", self.one_of(MODES), project=self.one_of((None, None, "/project")))
+        await self._joins(await opening)
 
     @happens(when=has_room)
     async def a_person_forks_a_session(self) -> None:
         """The new one knows what the old one has heard."""
-        self.sessions.append(await self.ledger.fork(self.one_of(self.sessions)))
+        await self._joins(await self.ledger.fork(self.one_of(self.sessions)))
+
+    async def _joins(self, session: SessionId) -> None:
+        self.sessions.append(session)
+        await self.ledger.configure(session, current_turn=self.one_of((True, True, False)))
 
     @happens(8)
     async def a_person_prompts(self) -> None:
         """It starts, or waits."""
-        await self._say(self.ledger.prompt, self.one_of(self.sessions))
+        session = self.one_of(self.sessions)
+        prompted = await self._say(self.ledger.prompt, session)
+        if prompted is not None and prompted.turn_id is None and self.now.sessions[session].held is not None:
+            assert (await self.ledger.queue(session))[0].id == prompted.input_id, "who frees a queue goes first"
 
     @happens(5)
     async def a_person_steers(self) -> None:
-        """Mostly what runs."""
-        await self._say(self.ledger.steer, self.one_of(self.sessions, self.busy))
+        """Mostly what runs; what is being cancelled takes in nothing."""
+        session = self.one_of(self.sessions, self.busy)
+        prompted = await self._say(self.ledger.steer, session)
+        if prompted is not None:
+            able = [turn.session_id for turn in self.now.running if not turn.fenced]
+            assert (prompted.status == "accepted") == (session in able)
 
-    async def _say(self, verb: Callable[..., Awaitable[Prompted]], session: SessionId) -> None:
+    async def _say(self, verb: Callable[..., Awaitable[Prompted]], session: SessionId) -> Prompted | None:
         text = f"words {len(self.witness.said)}"
         ask = partial(verb, session, text, slot=self.slot(), key=self.key())
         prompted = await self.try_to(ask())
         if prompted is not None:
             self.witness.said[text] = session
             self.repeats[prompted.input_id] = ask
+        return prompted
 
     @happens(12)
     async def a_session_sends(self) -> None:
@@ -69,14 +79,14 @@ class Talking(Life):
             expires_at=None if life is None else self.latest + life,
         )
 
-    @happens(10, when=lambda life: len(life.busy) > 1)
+    @happens(12, when=lambda life: len(life.busy) > 1)
     async def a_turn_speaks_to_another(self) -> None:
         """It is to be read at once."""
         one, life = self.one_of(self.busy), self.one_of(LIVES)
         await self._send(
             one,
             self.one_of([other for other in self.busy if other != one]),
-            kind=Kind.MESSAGE,
+            kind=self.one_of((*[Kind.MESSAGE] * 7, Kind.TASK)),
             notify=self.perhaps(),
             deliver=Deliver.CURRENT_TURN,
             expires_at=None if life is None else self.latest + life,
@@ -87,14 +97,14 @@ class Talking(Life):
             ask = partial(self.ledger.send, one, other, **letter, key=self.key())
             self.know(await self.try_to(ask()), ask)
 
-    @happens(4, when=has_room)
+    @happens(5, when=has_room)
     async def a_session_spawns(self) -> None:
         """Through a plugin perhaps."""
         source, plugin = self.one_of(self.sessions, self.busy), self.one_of((None, "plugin"))
         ask = partial(self.ledger.spawn, source, slot=self.slot(), plugin=plugin, key=self.key())
         receipt = await self.try_to(ask())
         if receipt is not None:
-            self.sessions.append(receipt.message.target_session_id)
+            await self._joins(receipt.message.target_session_id)
         self.know(receipt, ask)
 
     @happens(2, when=lambda life: life.accepted)

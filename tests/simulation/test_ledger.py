@@ -41,7 +41,7 @@ async def shortest(seed: int, steps: Sequence[int], fault: Exception) -> Excepti
         while at < len(steps):
             fewer = [*steps[:at], *steps[at + size :]]
             found = await fault_of(seed, fewer)
-            if found is None:
+            if found is None or type(found) is not type(fault):
                 at += size
             else:
                 steps, fault = fewer, found

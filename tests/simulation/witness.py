@@ -3,7 +3,7 @@
 It knows no verb. All that it holds against the ledger is what the ledger has answered, and what it showed before.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from itertools import chain as joined
 from typing import Final
@@ -15,7 +15,7 @@ from coterie.core.ledger.message import Joined, Kind, Message
 from coterie.core.ledger.states import SETTLED
 from coterie.core.permission import Mode, covers, resolve
 from coterie.core.session.session import Session
-from coterie.core.turn.items import PersonText, SessionText
+from coterie.core.turn.items import PersonText, Reply, SessionText, ToolResult, Usage, total
 from coterie.core.turn.states import TURN_TABLE, TurnState
 from coterie.core.turn.turn import Turn
 from coterie.ports.rows import HostFacts, Input, NumberedItem, PairGrant, PairRequest, Violation
@@ -25,6 +25,7 @@ ALL: Final = 1000
 """More than one life of a ledger has of anything."""
 UNREAD: Final = (TurnState.CANCELLED, TurnState.INTERRUPTED)
 """How a turn ends whose unread steering stays in the history."""
+READ: Final = (TurnState.RUNNING,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,10 @@ class Witness:
         self._heard: dict[SessionId, list[NumberedItem]] = {}
         self._spoken: Counter[tuple[SessionId, str]] = Counter()
         """How often a session's transcript has a person's words, or a message."""
+        self._used: defaultdict[TurnId, list[Usage]] = defaultdict(list)
+        """What the replies in a turn's transcript have used."""
+        self._charged: Counter[ChainId] = Counter()
+        """How many messages each chain has paid for."""
 
     def look(self, tx: Tx) -> Sight:
         """Read what there is to see; of transcripts, what was added."""
@@ -104,11 +109,16 @@ class Witness:
             turn = now.turns[one.turn_id]
             if turn.session_id != session:
                 continue  # A fork has it from another session.
-            if isinstance(one.item, PersonText):
-                self._spoken[session, one.item.text] += 1
-                assert not one.item.unread or turn.state in UNREAD
-            elif isinstance(one.item, SessionText):
-                self._spoken[session, one.item.origin.message_id] += 1
+            match one.item:
+                case PersonText(text, unread):
+                    self._spoken[session, text] += 1
+                    assert turn.state in (UNREAD if unread else READ)
+                case SessionText(origin):
+                    self._spoken[session, origin.message_id] += 1
+                case Reply(usage=usage):
+                    self._used[turn.id].append(usage)
+                case ToolResult():
+                    pass
 
     def reread(self, tx: Tx) -> None:
         """What was once in a transcript is there from beginning to end."""
@@ -127,7 +137,7 @@ class Witness:
         _what_joined_a_running_turn_was_fit_to(now)
         _rights_and_depth_only_shrink(now)
         _a_chain_waits_exactly_if_it_is_spent(now)
-        _chains_are_charged_within_their_bounds(now)
+        self._chains_pay_within_their_bounds(now)
         assert not [m for m in now.messages.values() if m.target_session_id in self.gone and m.state not in SETTLED]
         self.now = now
 
@@ -174,6 +184,28 @@ class Witness:
                 message = now.messages[turn.message_id]
                 assert message.expires_at is None or turn.created_at < message.expires_at
 
+    def _chains_pay_within_their_bounds(self, now: Sight) -> None:
+        ended = [turn for turn in now.turns.values() if turn.state is not TurnState.RUNNING]
+        ran = {turn.id for turn in self.now.running}
+        for turn in ended:
+            # Nobody has reported what these have used.
+            if turn.state is TurnState.INTERRUPTED or (turn.session_id in self.gone and turn.id in ran):
+                assert Usage(turn.input_tokens, turn.output_tokens, turn.cost) == total(self._used[turn.id])
+        for message in now.messages.values():
+            if message.id not in self.now.messages and message.kind is not Kind.COMPLETION:
+                turn_id = message.source_turn_id
+                self._charged.update(self.now.turns[turn_id].chains if turn_id is not None else [message.chain_id])
+        for chain in now.chains.values():
+            assert chain.messages == self._charged[chain.id] <= now.host.limits.chain_messages_max
+            assert chain.sessions <= now.host.limits.chain_sessions_max
+            charged = [turn for turn in ended if chain.id in turn.chains]
+            assert chain.cost == sum(turn.cost or 0 for turn in charged)
+            assert chain.tokens == sum(_tokens(turn) for turn in charged if turn.cost is None)
+
+
+def _tokens(turn: Turn) -> int:
+    return (turn.input_tokens or 0) + (turn.output_tokens or 0)
+
 
 def _what_joined_a_running_turn_was_fit_to(now: Sight) -> None:
     accepted = [message for message in now.messages.values() if message.joined is Joined.ACCEPTED]
@@ -183,6 +215,8 @@ def _what_joined_a_running_turn_was_fit_to(now: Sight) -> None:
         assert covers(Mode(message.ceiling), now.turns[message.turn_id].permission)
         if message.state not in SETTLED:
             assert message.expires_at is None or message.updated_at < message.expires_at
+        else:
+            assert now.turns[message.turn_id].state is not TurnState.RUNNING, "it ends with the turn that it has joined"
     taken_in = Counter(message.turn_id for message in accepted)
     assert max(taken_in.values(), default=0) <= now.host.limits.accepted_per_turn_max
 
@@ -210,17 +244,3 @@ def _a_chain_waits_exactly_if_it_is_spent(now: Sight) -> None:
             assert one.waiting is not None
         else:
             assert one.waiting is not Waiting.BUDGET
-
-
-def _chains_are_charged_within_their_bounds(now: Sight) -> None:
-    ended = [turn for turn in now.turns.values() if turn.state is not TurnState.RUNNING]
-    for chain in now.chains.values():
-        assert chain.messages <= now.host.limits.chain_messages_max
-        assert chain.sessions <= now.host.limits.chain_sessions_max
-        charged = [turn for turn in ended if chain.id in turn.chains]
-        assert chain.cost == sum(turn.cost or 0 for turn in charged)
-        assert chain.tokens == sum(_tokens(turn) for turn in charged if turn.cost is None)
-
-
-def _tokens(turn: Turn) -> int:
-    return (turn.input_tokens or 0) + (turn.output_tokens or 0)
