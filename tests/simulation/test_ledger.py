@@ -12,7 +12,7 @@ from tests.simulation.starting import Starting
 from tests.simulation.talking import Talking
 from tests.simulation.working import Working
 
-SEEDS: Final = os.environ.get("COTERIE_SEEDS", "50")  # noqa: TID251 - `make long` says how many lives
+SEEDS: Final = os.environ.get("COTERIE_SEEDS", "60")  # noqa: TID251 - `make long` says how many lives
 """How many lives, or which: `100:200` are those from 100 on."""
 STEPS: Final = 60
 

@@ -1,11 +1,11 @@
 """What a turn may do without asking: its session's mode, and never more than who caused it."""
 
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from tests.guarantees import guarantee
-from tests.runtime.engine.conftest import SetStage, said
+from tests.runtime.engine.conftest import SetStage, Stage, said
 
 from coterie.core.turn.states import TurnState
 
@@ -170,3 +170,38 @@ async def test_a_worker_inherits_the_mode_of_its_creator(stage: SetStage) -> Non
     assert (session["permissionMode"], session["createdBySessionId"]) == ("accept-edits", lead)
     assert session["projectPath"] == str(host.project)
     assert path.read_text() == "new"
+
+
+@guarantee("I11")
+@pytest.mark.parametrize(("lead_mode", "worker_mode"), [("auto", "ask"), ("ask", "auto")])
+async def test_two_sessions_of_unequal_rights_work_for_each_other(
+    stage: SetStage, lead_mode: str, worker_mode: str
+) -> None:
+    """The worker has the least of both and answers all the same; with the answer the lead has what it had before."""
+    host = await stage(
+        """
+        - when: {model: lead, user: 'give (?P<to>ses_\\w+)', requests_since_user: 0}
+          reply:
+            calls: [{tool: session_task, arguments: {action: send, sessionId: "${user.to}", message: go, kind: task}}]
+        - reply: {text: "It is done."}
+        """
+    )
+    lead, worker = await host.session("lead", mode=lead_mode), await host.session("worker", mode=worker_mode)
+
+    await host.prompt(lead, f"give {worker}")
+    prompted = await host.last_turn(lead)
+    sent = (await host.settled(*[one["messageId"] for one in await _sent_by(host, lead)]))[0]
+    told = await host.completion(sent["id"])
+    await host.settled(told["id"])
+
+    worked, heard = [await host.ask("session.turn", turnId=one["turnId"]) for one in (sent, told)]
+    assert (prompted.permission.value, worked["permission"]) == (lead_mode, "ask")
+    assert (sent["status"], worked["result"]) == ("completed", "It is done.")
+    assert (heard["sessionId"], heard["kind"], heard["permission"]) == (lead, "completion", lead_mode)
+    assert {one["ceiling"] for one in await host.chain(sent["id"])} == {lead_mode}
+
+
+async def _sent_by(host: Stage, session_id: str) -> list[dict[str, Any]]:
+    """What a session has sent, once its turn has ended."""
+    await host.idle(session_id)
+    return [one for one in await host.exchanges(session_id) if one["direction"] == "outgoing"]
