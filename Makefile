@@ -49,7 +49,7 @@ contract: $(DEV_STAMP)  ## the suites that every store must pass
 	@$(PYTEST) tests/contract $(ARGS)
 
 long: $(DEV_STAMP)  ## many random lives of the ledger: make long SEEDS=3000
-	@COTERIE_SEEDS=$(SEEDS) $(PYTEST) tests/simulation --timeout 36000 $(ARGS)
+	@COTERIE_SEEDS=$(or $(SEEDS),3000) $(PYTEST) tests/simulation --timeout 36000 $(ARGS)
 
 coverage: $(DEV_STAMP)  ## hold the last `make test COVER=1` against its bounds
 	@$(BIN)/coverage combine --quiet

@@ -183,6 +183,7 @@ class Witness:
             if turn.message_id is not None:
                 message = now.messages[turn.message_id]
                 assert message.expires_at is None or turn.created_at < message.expires_at
+                assert not is_spent(now.chains[turn.chain_id], now.host.spending)
 
     def _chains_pay_within_their_bounds(self, now: Sight) -> None:
         ended = [turn for turn in now.turns.values() if turn.state is not TurnState.RUNNING]
