@@ -73,7 +73,7 @@ async def ledger(tmp_path: Path) -> AsyncGenerator[Ledger]:
 def _driver(ledger: Ledger) -> SqliteDriver:
     assert isinstance(ledger.store, SqliteStore)
     # Faults are made on the very connection that writes.
-    return ledger.store._driver  # pyright: ignore[reportPrivateUsage]
+    return ledger.store.writer.driver
 
 
 async def together(ledger: Ledger, acts: Sequence[Awaitable[R]]) -> list[R | BaseException]:

@@ -1,0 +1,162 @@
+"""The writing side of SQLite: many use cases to one commit, a savepoint each.
+
+Nothing here is concurrent: `SqliteStore` runs it on its one writer thread, a simulation wherever it likes.
+"""
+
+import logging
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from coterie.core.errors import HostError, StorageError, StorageUnknownError
+from coterie.ports.clock import Clock
+from coterie.ports.ids import IdSource
+from coterie.ports.rows import HostFacts
+from coterie.ports.store import Tx
+from coterie.storage.sql.transaction import SqlTx
+from coterie.storage.sqlite.database import SqliteDriver, connect, migrate, write_fault
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A use case that waits for its transaction."""
+
+    use_case: Callable[[Tx, Any, int, Any], Any]
+    command: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of a job, true once it is told."""
+
+    result: Any
+    error: BaseException | None
+    topics: frozenset[str]
+    """What to wake."""
+
+
+class _TransactionEndedError(Exception):
+    """SQLite ended the transaction of the batch by itself (disk full, interrupt): nothing of it was kept."""
+
+
+class SqliteWriter:
+    """The one connection that writes."""
+
+    def __init__(self, path: Path, host: HostFacts, clock: Clock, ids: IdSource) -> None:
+        """Open the file and bring its schema up to date.
+
+        Raises:
+            SchemaNewerError: A newer Coterie wrote the file.
+            DatabaseCorruptError: It is no database, or damaged.
+        """
+        self._path, self._clock, self._ids = path, clock, ids
+        self.host = host
+        """Who acts from the next batch on."""
+        self.driver = SqliteDriver(connect(path))
+        self.commits = 0
+        """Commits that wrote something: what the budgets count."""
+        try:
+            migrate(self.driver.connection, path)
+            row = self.driver.one("last_written_at")
+        except BaseException:
+            self.driver.connection.close()
+            raise
+        self.written_at: int = row[0] if row else 0
+        """The time of the last commit, which no later one goes behind."""
+        self._lost = False
+        """The connection was closed after a commit that failed."""
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self.driver.connection.close()
+
+    def write(self, jobs: Sequence[Job]) -> list[Answer]:
+        """Perform *jobs* in one transaction and commit it; the answers come in their order, whatever a job raises.
+
+        Nothing is answered before the commit: not success, not a replay, not a refusal (I4).
+        """
+        try:
+            return self._commit(jobs)
+        except BaseException as error:  # noqa: BLE001 - the one writer must outlive whatever a use case raises
+            _LOG.error("a batch of the writer was given up", exc_info=error)
+            self.driver.connection.close()
+            self._lost = True
+            text = "The host failed in this write; repeat the request with the same idempotency key."
+            return _all_failed(jobs, StorageUnknownError(text))
+
+    def _commit(self, jobs: Sequence[Job]) -> list[Answer]:
+        try:
+            connection = self._connection()
+        except (sqlite3.Error, HostError) as error:
+            return _all_failed(jobs, StorageError(f"The database cannot be opened now: {error}."))
+        now = max(self._clock.now_ms(), self.written_at)
+        before = connection.total_changes
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error as error:
+            return _all_failed(jobs, StorageError(f"The database is not writable now: {error}."))
+        try:
+            answers = [self._perform(job, now, alone=len(jobs) == 1) for job in jobs]
+        except _TransactionEndedError as ended:
+            if len(jobs) == 1:
+                return _all_failed(jobs, StorageError(f"The database refused the write: {ended.__cause__}."))
+            return [answer for job in jobs for answer in self._commit([job])]
+        try:
+            if connection.in_transaction:
+                connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            # What the connection believes to have written is not known, so the next batch opens another one.
+            connection.close()
+            self._lost = True
+            text = f"The commit failed ({error}); repeat the request with the same idempotency key."
+            # Listeners look anew: what was to wake them may be written all the same.
+            return [Answer(None, StorageUnknownError(text), answer.topics) for answer in answers]
+        # What was rolled back is counted in `total_changes` too.
+        if connection.total_changes != before and any(answer.error is None for answer in answers):
+            self.commits += 1
+            self.written_at = now
+        return answers
+
+    def _perform(self, job: Job, now: int, *, alone: bool) -> Answer:
+        connection = self.driver.connection
+        begin, undo, keep = (None, "ROLLBACK", None) if alone else ("SAVEPOINT one", "ROLLBACK TO one", "RELEASE one")
+        try:
+            if begin:
+                connection.execute(begin)
+            tx = SqlTx(self.driver, self.host, now)
+            result = job.use_case(tx, job.command, now, self._ids.new)
+            tx.finish()
+            if keep:
+                connection.execute(keep)
+        except Exception as error:  # the batch goes on whatever one use case does
+            if not connection.in_transaction:
+                raise _TransactionEndedError from error
+            try:
+                connection.execute(undo)
+                if keep:
+                    connection.execute(keep)
+            except sqlite3.Error as worse:
+                if connection.in_transaction:
+                    connection.rollback()
+                raise _TransactionEndedError from worse
+            if isinstance(error, sqlite3.Error):
+                fault: BaseException = write_fault(self._path, error)
+                fault.__cause__ = error
+            else:
+                fault = error
+            return Answer(None, fault, frozenset())
+        return Answer(result, None, frozenset(tx.topics))
+
+    def _connection(self) -> sqlite3.Connection:
+        if self._lost:
+            self.driver.connection = connect(self._path)
+            self._lost = False
+        return self.driver.connection
+
+
+def _all_failed(jobs: Sequence[Job], error: HostError) -> list[Answer]:
+    return [Answer(None, type(error)(*error.args), frozenset()) for _ in jobs]
