@@ -56,7 +56,7 @@ def cancel(tx: Tx, command: Cancel, now: int, new_id: NewId) -> Cancelled:
         return _told(before)
     if command.by is not None and command.turn_id is not None:
         live_turn(tx, Sender(command.by, command.turn_id))
-    find.session(tx, command.session_id)
+    find.locked(tx, command.session_id)
     stopped, step = Cancelled(), Step(tx, now, new_id)
     if command.by is None:
         tx.journal.audit(AuditRow("person", "cancel", command.session_id, command.message_id or ""), now)
@@ -88,7 +88,7 @@ def interrupt(tx: Tx, command: Interrupt, now: int, new_id: NewId) -> Cancelled:
     before = once(tx, command.key, "", kept_until=until(now))
     if before is not None:
         return _told(before)
-    find.session(tx, command.session_id)
+    find.locked(tx, command.session_id)
     stopped, step = Cancelled(), Step(tx, now, new_id)
     tx.journal.audit(AuditRow("person", "interrupt", command.session_id, ""), now)
     turn = tx.turns.running(command.session_id)
@@ -167,5 +167,7 @@ def _fence(step: Step, turn: Turn, stopped: Cancelled, *, cascade: bool) -> None
         tx.changed(turn.session_id, "turn", turn.id)
     tx.wake(turn.id)
     if cascade:
-        for message in tx.messages.sent_open(turn):
+        sent = tx.messages.sent_open(turn)
+        tx.sessions.involve(message.target_session_id for message in sent)
+        for message in sent:
             _stop(step, message, turn, stopped, cascade=True)

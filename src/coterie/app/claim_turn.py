@@ -21,7 +21,7 @@ EXPIRED_MAX: Final = 8
 def claim_session(step: Step, session_id: SessionId) -> Turn | None:
     """Start the head of one session's queue, if it is free and has one."""
     tx = step.tx
-    session = tx.sessions.lock([session_id]).get(session_id)
+    session = tx.sessions.take(session_id)
     if session is None or session.held is not None:
         return None
     # What this session has after these is found by the wake-up that their end has caused.

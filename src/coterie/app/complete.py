@@ -42,7 +42,7 @@ def complete(step: Step, message: Message, *, slot: bool, chain: Chain | None = 
         chain: The message's chain, if it was read before.
     """
     tx = step.tx
-    target = tx.sessions.get(message.source_session_id) if message.notify else None
+    target = tx.sessions.lock([message.source_session_id]).get(message.source_session_id) if message.notify else None
     if target is None:
         return None
     if chain is None or chain.id != message.chain_id:

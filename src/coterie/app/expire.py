@@ -32,10 +32,17 @@ def expire(step: Step, message: Message) -> None:
     complete(step, settled, slot=False)
 
 
+def due_now(tx: Tx, now: int) -> tuple[Message, ...]:
+    """A batch of messages whose time is over at *now*, which are about to end."""
+    due = tx.messages.due(now, BATCH)
+    tx.sessions.involve(id_ for message in due for id_ in (message.source_session_id, message.target_session_id))
+    return due
+
+
 def expire_due(tx: Tx, command: None, now: int, new_id: NewId) -> int:
     """Settle the messages whose time is over, a batch at once; returns how many."""
     del command
-    due, step = tx.messages.due(now, BATCH), Step(tx, now, new_id)
+    due, step = due_now(tx, now), Step(tx, now, new_id)
     for message in due:
         expire(step, message)
     return len(due)

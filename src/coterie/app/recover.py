@@ -22,7 +22,9 @@ def hold_queues(tx: Tx, command: None, now: int, new_id: NewId) -> int:
     """
     del command, new_id
     if tx.host.resume:
-        for session_id in tx.directory.held():
+        held = tx.directory.held()
+        tx.sessions.involve(held)
+        for session_id in held:
             tx.sessions.free(session_id)
             tx.changed(session_id, "released", session_id)
         return 0
@@ -43,7 +45,7 @@ def interrupt(tx: Tx, command: Turn, now: int, new_id: NewId) -> bool:
 def expire(tx: Tx, command: None, now: int, new_id: NewId) -> int:
     """Settle queued messages whose time is over; their completions wait in held queues. Returns how many."""
     del command
-    due, step = tx.messages.due(now, expiring.BATCH), Step(tx, now, new_id)
+    due, step = expiring.due_now(tx, now), Step(tx, now, new_id)
     for message in due:
         if message.notify and not tx.host.resume:
             tx.sessions.hold(message.source_session_id, Held.RESTART)

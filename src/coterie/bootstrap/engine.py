@@ -4,9 +4,10 @@ import asyncio
 import importlib
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import Protocol
 
 from coterie.app import recover
 from coterie.app.delete_session import purge_deleted
@@ -20,8 +21,11 @@ from coterie.operations.lifecycle import PURGE_BATCH
 from coterie.operations.perform import Operations
 from coterie.plugins.loader import load_tools
 from coterie.ports.clock import Clock
+from coterie.ports.feed import Feed
+from coterie.ports.ids import IdSource
 from coterie.ports.model_provider import ModelProvider, ModelRequest
 from coterie.ports.rows import HostFacts
+from coterie.ports.store import Store
 from coterie.ports.tool import Tool
 from coterie.runtime.effects import RuntimeParts
 from coterie.runtime.supervisor import Supervisor
@@ -35,13 +39,14 @@ from coterie.storage.sqlite.store import SqliteStore
 class LateProvider:
     """A model provider that is imported in a thread: the vendors' SDKs take a second to load."""
 
-    def __init__(self) -> None:
+    def __init__(self, provide: Callable[[], ModelProvider]) -> None:
+        self._provide = provide
         self._loading: asyncio.Future[ModelProvider] | None = None
 
     def load(self) -> asyncio.Future[ModelProvider]:
         """Begin to load, so that the first request does not wait; a load that failed is tried again."""
         if self._loading is None or (self._loading.done() and self._loading.exception() is not None):
-            self._loading = asyncio.ensure_future(asyncio.to_thread(_import_provider))
+            self._loading = asyncio.ensure_future(asyncio.to_thread(self._provide))
         return self._loading
 
     async def ask(self, request: ModelRequest, on_text: Callable[[str], None]) -> Replied | ModelFailed:
@@ -59,13 +64,45 @@ def _import_provider() -> ModelProvider:
     return importlib.import_module("coterie.runtime.providers.direct").DirectProvider()
 
 
+class HostStore(Store, Protocol):
+    """A store as a host needs it: from its first transaction on it acts as that host, and it can be closed."""
+
+    def become(self, host: HostFacts) -> None:
+        """Act as *host* from the next batch on."""
+        ...
+
+    async def close(self) -> None:
+        """Commit what was accepted, then close the file."""
+        ...
+
+
+class OpenStore(Protocol):
+    """Opens the ledger of a host."""
+
+    def __call__(self, path: Path, host: HostFacts, clock: Clock, ids: IdSource, *, feed: Feed) -> HostStore:
+        """Open *path*, bring its schema up to date, and wake *feed* after each commit."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What a host stands in: the system, unless a simulation takes its place."""
+
+    clock: Clock = field(default_factory=SystemClock)
+    ids: IdSource = field(default_factory=RandomIds)
+    feed: Feed = field(default_factory=MemoryFeed)
+    open_store: OpenStore = SqliteStore
+    provide: Callable[[], ModelProvider] = _import_provider
+    """Makes the model provider; called in a thread."""
+
+
 @dataclass(frozen=True, slots=True)
 class Engine:
     """A host that runs turns and performs operations."""
 
     operations: Operations
     supervisor: Supervisor
-    store: SqliteStore
+    store: HostStore
     facts: HostFacts
     settings: Settings
     provider: LateProvider
@@ -95,18 +132,21 @@ def locked(folder: Path) -> Generator[None]:
 
 
 @asynccontextmanager
-async def engine(settings: Settings, clock: Clock | None = None) -> AsyncGenerator[Engine]:
+async def engine(
+    settings: Settings, clock: Clock | None = None, *, world: World | None = None
+) -> AsyncGenerator[Engine]:
     """Open the ledger of a `locked` directory, recover what an earlier run left, and run turns inside the block.
 
     Args:
         settings: Where and with what.
         clock: The system's, unless a test gives one.
+        world: All that the host stands in, its clock included, for a simulation.
 
     Raises:
         SchemaNewerError, DatabaseCorruptError: The database is not ours to open.
     """
-    ids, feed = RandomIds(), MemoryFeed()
-    clock = clock or SystemClock()
+    world = world or World(clock or SystemClock())
+    clock, ids, feed = world.clock, world.ids, world.feed
     facts = HostFacts(
         HostId(ids.new("hst")),
         0,
@@ -115,8 +155,8 @@ async def engine(settings: Settings, clock: Clock | None = None) -> AsyncGenerat
         across=settings.across_projects,
         resume=settings.resume,
     )
-    store = SqliteStore(settings.data_dir / DATABASE, facts, clock, ids, feed=feed)
-    provider = LateProvider()
+    store = world.open_store(settings.data_dir / DATABASE, facts, clock, ids, feed=feed)
+    provider = LateProvider(world.provide)
     supervisor: Supervisor | None = None
     try:
         host_id, epoch = await store.run(recover.begin_epoch, facts.id)
@@ -162,7 +202,7 @@ async def engine(settings: Settings, clock: Clock | None = None) -> AsyncGenerat
             await store.close()
 
 
-async def _recover(store: SqliteStore) -> tuple[int, int]:
+async def _recover(store: Store) -> tuple[int, int]:
     """Hold what waits, then end what an earlier run left; each step may repeat after a crash (I9)."""
     await store.run(recover.hold_queues, None)
     left = await store.read(recover.turns_left_running, None)

@@ -4,7 +4,7 @@ A use case is `(tx, command, now, new_id) -> result`; the store decides where it
 and sends its wake-ups after the commit.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeAlias, TypeVar
 
 from coterie.core.admission import Heads, Places
@@ -44,6 +44,17 @@ class Sessions(Protocol):
 
     def lock(self, ids: Sequence[SessionId]) -> dict[SessionId, Session]:
         """Lock the rows, ascending by id, then read them; ids that name nothing are missing."""
+        ...
+
+    def take(self, session_id: SessionId) -> Session | None:
+        """Lock and read one session, unless somebody else has it: a claim waits for nobody."""
+        ...
+
+    def involve(self, ids: Iterable[SessionId]) -> None:
+        """Say that these are going to change: what was read of them before must have been read under their locks.
+
+        Where that is not so the store begins the use case again, with their locks first.
+        """
         ...
 
     def get(self, session_id: SessionId) -> Session | None:
@@ -172,6 +183,10 @@ class Turns(Protocol):
 
     def get(self, turn_id: TurnId) -> Turn | None:
         """One turn."""
+        ...
+
+    def lock(self, turn_id: TurnId, *, parties: bool = False) -> Turn | None:
+        """One turn, read when its session is locked, and with *parties* also the senders of its messages."""
         ...
 
     def running(self, session_id: SessionId) -> Turn | None:

@@ -137,6 +137,7 @@ class SqlTurns:
 
     def add(self, turn: Turn) -> bool:
         """See the port."""
+        self._driver.lock("lock_host", id=turn.host_id, epoch=turn.epoch)
         added = self._driver.move(
             "add_turn",
             id=turn.id,
@@ -167,6 +168,11 @@ class SqlTurns:
 
     def get(self, turn_id: TurnId) -> Turn | None:
         """See the port."""
+        return self._one("get_turn", id=turn_id)
+
+    def lock(self, turn_id: TurnId, *, parties: bool = False) -> Turn | None:
+        """See the port."""
+        self._driver.lock("lock_parties" if parties else "lock_runner", id=turn_id)
         return self._one("get_turn", id=turn_id)
 
     def running(self, session_id: SessionId) -> Turn | None:

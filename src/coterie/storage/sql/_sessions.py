@@ -1,6 +1,6 @@
 """Hosts, sessions and chains over a driver."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from coterie.core.chain import Chain
@@ -61,9 +61,17 @@ class SqlSessions:
         ordered = sorted(set(ids))
         if not ordered:
             return {}
-        self._driver.lock("lock_sessions", ids=ordered)
+        self._driver.lock_sessions(ordered)
         rows = self._driver.all("get_sessions", ids=ordered)
         return {session.id: session for session in map(_session, rows)}
+
+    def take(self, session_id: SessionId) -> Session | None:
+        """See the port."""
+        return self.get(session_id) if self._driver.take_session(session_id) else None
+
+    def involve(self, ids: Iterable[SessionId]) -> None:
+        """See the port."""
+        self._driver.involve(sorted(set(ids)))
 
     def get(self, session_id: SessionId) -> Session | None:
         """See the port."""
@@ -190,6 +198,7 @@ class SqlDirectory:
 
     def plugin_workers_active(self, plugin: str) -> int:
         """See the port."""
+        self._driver.lock("lock_plugin", plugin=plugin)
         row = self._driver.one("plugin_workers_active", plugin=plugin)
         return row[0] if row else 0
 

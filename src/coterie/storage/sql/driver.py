@@ -29,3 +29,15 @@ class Driver(Protocol):
     def lock(self, name: str, **params: object) -> None:
         """Lock rows, in a statement that reads nothing else; nothing to do where there is one writer."""
         ...
+
+    def lock_sessions(self, ids: Sequence[str]) -> None:
+        """The same for rows of sessions, given in ascending order."""
+        ...
+
+    def take_session(self, id_: str) -> bool:
+        """The same for one session, unless somebody else has it: then False, and nothing was waited for."""
+        ...
+
+    def involve(self, ids: Sequence[str]) -> None:
+        """See `ports.store.Sessions.involve`."""
+        ...

@@ -85,9 +85,6 @@ VALUES (:id, :messages, :sessions, :created_at, 0, 0, 0)
 -- name: get_chain
 SELECT {chains} FROM chains WHERE id = :id
 
--- name: lock_chains
-SELECT id FROM chains WHERE id IN (:ids...) ORDER BY id /*pg: FOR NO KEY UPDATE */
-
 -- name: get_chains
 SELECT {chains} FROM chains WHERE id IN (:ids...)
 

@@ -8,9 +8,6 @@ RETURNING id, epoch
 -- name: this_host
 SELECT id FROM hosts ORDER BY started_at DESC LIMIT 1
 
--- name: lock_sessions
-SELECT id FROM sessions WHERE id IN (:ids...) ORDER BY id /*pg: FOR NO KEY UPDATE */
-
 -- name: get_sessions
 SELECT {s.sessions}, l.created_by_session_id
 FROM sessions s LEFT JOIN session_links l ON l.session_id = s.id

@@ -1,7 +1,7 @@
 """Opens a SQLite file: pragmas, migrations, and clear words when it is not ours to open."""
 
 import sqlite3
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -11,7 +11,13 @@ from coterie.storage.sql.driver import Row
 from coterie.storage.sql.statements import migrations, spread
 from coterie.storage.sql.transaction import STATEMENTS
 
-TOKENS: Final = {"key": "TEXT", "serial": "INTEGER PRIMARY KEY", "int": "INTEGER", "clustered": "WITHOUT ROWID"}
+TOKENS: Final = {
+    "key": "TEXT",
+    "serial": "INTEGER PRIMARY KEY",
+    "position": "INTEGER PRIMARY KEY",
+    "int": "INTEGER",
+    "clustered": "WITHOUT ROWID",
+}
 _BUSY_MS: Final = 5000
 _WAL_PAGES: Final = 4000
 
@@ -50,6 +56,17 @@ class SqliteDriver:
 
     def lock(self, name: str, **params: object) -> None:
         """One writer needs no row locks."""
+
+    def lock_sessions(self, ids: Sequence[str]) -> None:
+        """One writer needs no row locks."""
+
+    def take_session(self, id_: str) -> bool:
+        """Nobody else has it."""
+        del id_
+        return True
+
+    def involve(self, ids: Sequence[str]) -> None:
+        """Nobody else can have changed them."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
--- The ledger. {key}, {serial}, {int} and {clustered} are spelled by each database.
+-- The ledger. {key}, {serial}, {position}, {int} and {clustered} are spelled by each database.
 
 CREATE TABLE hosts (
     id {key} NOT NULL PRIMARY KEY,
@@ -146,7 +146,7 @@ CREATE TABLE items (
 ) {clustered};
 
 CREATE TABLE changes (
-    number {serial},
+    number {position},
     session_id {key} NOT NULL,
     revision {int} NOT NULL,
     kind TEXT NOT NULL,
