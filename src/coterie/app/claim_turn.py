@@ -20,13 +20,17 @@ EXPIRED_MAX: Final = 8
 
 def claim_session(step: Step, session_id: SessionId) -> Turn | None:
     """Start the head of one session's queue, if it is free and has one."""
+    session = step.tx.sessions.take(session_id)
+    return _claim(step, session) if session is not None else None
+
+
+def _claim(step: Step, session: Session) -> Turn | None:
     tx = step.tx
-    session = tx.sessions.take(session_id)
-    if session is None or session.held is not None:
+    if session.held is not None:
         return None
     # What this session has after these is found by the wake-up that their end has caused.
     for _ in range(EXPIRED_MAX):
-        waiting = head(tx.inputs.heads(session_id), session.streak)
+        waiting = head(tx.inputs.heads(session.id), session.streak)
         if waiting is None:
             return None
         message = tx.messages.get(waiting.message_id) if waiting.message_id else None
@@ -53,15 +57,15 @@ def _start(step: Step, session: Session, waiting: Input, message: Message | None
 def claim_turn(tx: Tx, command: None, now: int, new_id: NewId) -> Turn | None:
     """Start the input that has waited longest for a slot; None if nothing waits for one."""
     del command
-    step, first = Step(tx, now, new_id), tx.directory.ready(None)
+    step, first = Step(tx, now, new_id), tx.sessions.take_ready(None)
     if first is None:
         return None
-    turn = claim_session(step, first)
+    turn = _claim(step, first)
     if turn is not None:
         return turn
     # All that it had was no longer worth starting: the slot is for whoever waits next.
-    following = tx.directory.ready(first)
-    return claim_session(step, following) if following else None
+    following = tx.sessions.take_ready(first.id)
+    return _claim(step, following) if following is not None else None
 
 
 def anything_ready(tx: Tx, command: None) -> bool:

@@ -62,7 +62,7 @@ class Settled:
 
 def settle_turn(tx: Tx, command: SettleTurn, now: int, new_id: NewId) -> Settled:
     """Settle a running turn of this host's epoch; a fenced one settles as cancelled whatever is reported."""
-    turn = tx.turns.lock(command.turn_id, parties=True)
+    turn = tx.turns.lock(command.turn_id, shown=command.shows, parties=True)
     if turn is None or turn.state is not TurnState.RUNNING or (turn.host_id, turn.epoch) != (tx.host.id, tx.host.epoch):
         return Settled(None)
     if turn.fenced or command.cancelled:

@@ -16,6 +16,7 @@ from typing import Any, Final
 from rich.console import Console
 
 from coterie.bootstrap.engine import Engine, engine, locked
+from coterie.bootstrap.world import world_of
 from coterie.core.ledger.states import SETTLED
 from coterie.core.model_ref import Binding
 from coterie.interfaces.cli.sequence import Arrow, draw
@@ -67,7 +68,7 @@ async def run_demo(options: DemoOptions, console: Console) -> dict[str, Any]:
             settings = load_settings(options.data or Path(folder), options.environment)
             settings = replace(settings, models=(binding,))
             with locked(settings.data_dir):
-                async with engine(settings) as host:
+                async with world_of(settings) as world, engine(settings, world=world) as host:
                     return await _Show(host, console).play(options.folder)
 
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from coterie.bootstrap.engine import Engine, engine, locked
 from coterie.bootstrap.files import HOST_FILE, read_token, write_private
+from coterie.bootstrap.world import world_of
 from coterie.interfaces.http.application import build_app
 from coterie.interfaces.http.server import Server, bind, hosts_of, url_of
 from coterie.settings import Settings
@@ -43,7 +44,8 @@ async def host(settings: Settings) -> AsyncGenerator[RunningHost]:
             token, stopping = read_token(folder), asyncio.Event()
             # Taken away last, so that who waits for that finds the directory free.
             stack.callback((folder / HOST_FILE).unlink, missing_ok=True)
-            running = await stack.enter_async_context(engine(settings))
+            world = await stack.enter_async_context(world_of(settings))
+            running = await stack.enter_async_context(engine(settings, world=world))
             app = build_app(running.operations, token=token, hosts=lambda: hosts_of(listening), stopping=stopping)
             server = Server(app, listening, stopping)
             await server.start()

@@ -222,9 +222,17 @@ def _demo(
 
 def _verify(data: Path, *, as_json: bool) -> int:
     from coterie.bootstrap.files import DATABASE
-    from coterie.storage.sqlite.check import check
+    from coterie.settings import ledger_url
 
-    checked, broken = check(data / DATABASE)
+    url = ledger_url(data)
+    if url is None:
+        from coterie.storage.sqlite import check as in_file
+
+        checked, broken = in_file.check(data / DATABASE)
+    else:
+        from coterie.storage.postgres import check as on_server
+
+        checked, broken = on_server.check(url)
     if as_json:
         failures = [{"invariant": violation.invariant, "ref": violation.ref} for violation in broken]
         typer.echo(json_line({"ok": not broken, "checked": len(checked), "failures": failures}, unicode=False))

@@ -50,6 +50,10 @@ class Sessions(Protocol):
         """Lock and read one session, unless somebody else has it: a claim waits for nobody."""
         ...
 
+    def take_ready(self, other_than: SessionId | None) -> Session | None:
+        """The same for the session whose input has waited longest for nothing but a slot, of those that are free."""
+        ...
+
     def involve(self, ids: Iterable[SessionId]) -> None:
         """Say that these are going to change: what was read of them before must have been read under their locks.
 
@@ -185,8 +189,14 @@ class Turns(Protocol):
         """One turn."""
         ...
 
-    def lock(self, turn_id: TurnId, *, parties: bool = False) -> Turn | None:
-        """One turn, read when its session is locked, and with *parties* also the senders of its messages."""
+    def lock(self, turn_id: TurnId, *, shown: Sequence[MessageId] = (), parties: bool = False) -> Turn | None:
+        """One turn, read when its session is locked.
+
+        Args:
+            turn_id: The turn.
+            shown: The sessions that these messages went to are locked too.
+            parties: And so are the senders of the turn's own messages.
+        """
         ...
 
     def running(self, session_id: SessionId) -> Turn | None:

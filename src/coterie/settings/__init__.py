@@ -12,6 +12,7 @@ from coterie.settings._load import (
     Settings,
     data_directory,
     is_installed,
+    ledger_url,
     load_settings,
     missing_extra,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "Settings",
     "data_directory",
     "is_installed",
+    "ledger_url",
     "load_settings",
     "missing_extra",
     "model_help",

@@ -23,7 +23,8 @@ PORT: Final = 7433
 _EXTRAS: Final = MappingProxyType({"google": ("google", "google.genai")})
 """Of an api whose library is optional: the extra that brings it, and a module that is there with it."""
 _PORT_MAX: Final = 65_535
-_SECTIONS: Final = ("server", "startup", "permissions", "collaboration", "limits", "models")
+_SQLITE: Final = "sqlite"
+_SECTIONS: Final = ("server", "store", "startup", "permissions", "collaboration", "limits", "models")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,8 @@ class Settings:
     data_dir: Path
     host: str = HOST
     port: int = PORT
+    postgres: str | None = field(default=None, repr=False)
+    """Where the ledger is, as libpq reads it; None is a file in the data directory."""
     permission_default: Mode = Mode.ASK
     """What a session that inherits may do without asking."""
     across_projects: Across = Across.ASK
@@ -90,6 +93,7 @@ def load_settings(
         data_dir=data_dir,
         host=server.text("host") or HOST,
         port=server.number("port", 0, _PORT_MAX) if server.has("port") else PORT,
+        postgres=_postgres(root.table("store"), find),
         permission_default=Mode(permissions.choice("default", tuple(mode.value for mode in Mode)) or Mode.ASK),
         across_projects=Across(
             collaboration.choice("across_projects", tuple(rule.value for rule in Across)) or Across.ASK
@@ -115,6 +119,30 @@ def missing_extra(models: Iterable[Binding], find: Callable[[str], bool]) -> Ext
                 f"run `pip install 'coterie[{extra}]'` and start the host again."
             )
     return None
+
+
+def ledger_url(data_dir: Path) -> str | None:
+    """Return where the ledger of *data_dir* is, as `Settings.postgres` says; nothing else of the file is looked at.
+
+    Raises:
+        ConfigInvalidError, ExtraMissingError: As `load_settings` would.
+    """
+    return _postgres(parse(read_config(data_dir / CONFIG_FILE)).table("store"), is_installed)
+
+
+def _postgres(store: Table, find: Callable[[str], bool]) -> str | None:
+    store.only(("url",))
+    url = store.text("url") or _SQLITE
+    if url == _SQLITE:
+        return None
+    if not url.startswith(("postgresql://", "postgres://")):
+        raise store.fault("url", f'url in [store] must be "{_SQLITE}" or begin with "postgresql://".')
+    if not find("psycopg"):
+        raise ExtraMissingError(
+            "[store] url names PostgreSQL, whose library is not installed: "
+            "run `pip install 'coterie[postgres]'` and start the host again."
+        )
+    return url
 
 
 def _limits(table: Table) -> Limits:

@@ -69,6 +69,11 @@ class SqlSessions:
         """See the port."""
         return self.get(session_id) if self._driver.take_session(session_id) else None
 
+    def take_ready(self, other_than: SessionId | None) -> Session | None:
+        """See the port."""
+        found = self._driver.take_ready(other_than or "")
+        return self.get(SessionId(found)) if found else None
+
     def involve(self, ids: Iterable[SessionId]) -> None:
         """See the port."""
         self._driver.involve(sorted(set(ids)))
@@ -158,10 +163,7 @@ class SqlDirectory:
 
     def ready(self, other_than: SessionId | None) -> SessionId | None:
         """See the port."""
-        if other_than is None:
-            row = self._driver.one("oldest_ready")
-        else:
-            row = self._driver.one("oldest_ready_other", other=other_than)
+        row = self._driver.one("oldest_ready", other=other_than or "")
         return SessionId(row[0]) if row else None
 
     def page(self, before: tuple[int, int] | None, limit: int) -> tuple[tuple[Session, int, str], ...]:

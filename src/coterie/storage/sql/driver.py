@@ -34,8 +34,16 @@ class Driver(Protocol):
         """The same for rows of sessions, given in ascending order."""
         ...
 
+    def lock_of_turn(self, turn_id: str, shown: Sequence[str], *, parties: bool) -> None:
+        """The same for the sessions that `ports.store.Turns.lock` names."""
+        ...
+
     def take_session(self, id_: str) -> bool:
         """The same for one session, unless somebody else has it: then False, and nothing was waited for."""
+        ...
+
+    def take_ready(self, other_than: str) -> str | None:
+        """The same for the first session that is ready, of those that nobody else has; '' excepts none."""
         ...
 
     def involve(self, ids: Sequence[str]) -> None:

@@ -65,9 +65,6 @@ WHERE held IS NULL AND id IN (SELECT session_id FROM inputs WHERE session_id > '
 SELECT id FROM sessions WHERE held = 'restart' ORDER BY number
 
 -- name: oldest_ready
-SELECT id FROM sessions WHERE ready IS NOT NULL ORDER BY ready LIMIT 1
-
--- name: oldest_ready_other
 SELECT id FROM sessions WHERE ready IS NOT NULL AND id <> :other ORDER BY ready LIMIT 1
 
 -- name: page_sessions

@@ -62,11 +62,11 @@ def _moves(name: str, body: str) -> Iterator[tuple[str, str]]:
         yield f"{verb}.{event.__name__}", filled
 
 
-def load(*names: str) -> dict[str, str]:
-    """Return the statements of the files *names* by their name."""
+def load(*names: str, package: str = _PACKAGE) -> dict[str, str]:
+    """Return the statements of the files *names* in *package* by their name."""
     found: dict[str, str] = {}
     for file in names:
-        text = (files(_PACKAGE) / f"{file}.sql").read_text(encoding="utf-8")
+        text = (files(package) / f"{file}.sql").read_text(encoding="utf-8")
         for name, body in _named(text):
             for full_name, sql in _moves(name, body):
                 assert full_name not in found, f"two statements are called {full_name}"

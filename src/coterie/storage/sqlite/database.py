@@ -20,6 +20,10 @@ TOKENS: Final = {
 }
 _BUSY_MS: Final = 5000
 _WAL_PAGES: Final = 4000
+_REMEDIES: Final[dict[int | None, str]] = {
+    sqlite3.SQLITE_BUSY: "Close the program that writes to it",
+    sqlite3.SQLITE_FULL: "Make room on its disk",
+}
 
 
 class SqliteDriver:
@@ -60,13 +64,33 @@ class SqliteDriver:
     def lock_sessions(self, ids: Sequence[str]) -> None:
         """One writer needs no row locks."""
 
+    def lock_of_turn(self, turn_id: str, shown: Sequence[str], *, parties: bool) -> None:
+        """One writer needs no row locks."""
+
     def take_session(self, id_: str) -> bool:
         """Nobody else has it."""
         del id_
         return True
 
+    def take_ready(self, other_than: str) -> str | None:
+        """See `Driver`."""
+        row = self.one("oldest_ready", other=other_than)
+        return row[0] if row else None
+
     def involve(self, ids: Sequence[str]) -> None:
         """Nobody else can have changed them."""
+
+
+def error_code(error: BaseException) -> int | None:
+    """SQLite's primary code; errors of Python's module itself carry none."""
+    code: int | None = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
+
+
+def _is_damage(error: sqlite3.Error) -> bool:
+    code = error_code(error)
+    # Text that is no UTF-8 is noticed by Python.
+    return "decode" in str(error) if code is None else code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
 @contextmanager
@@ -74,10 +98,10 @@ def explained(path: Path) -> Generator[None]:
     """Turn what SQLite says about an unreadable file into a fault that a person can act on."""
     try:
         yield
-    except sqlite3.DatabaseError as error:
-        if isinstance(error, sqlite3.OperationalError) and "malformed" not in str(error):
-            busy = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
-            remedy = "Close the program that writes to it" if busy else "Make the file and its folder writable"
+    # Python cannot read the message either, if the message quotes a damaged schema.
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        if isinstance(error, sqlite3.OperationalError) and not _is_damage(error):
+            remedy = _REMEDIES.get(error_code(error), "Make the file and its folder writable")
             raise DatabaseUnusableError(
                 f"{path} cannot be used as a ledger ({error}). Nothing was changed. "
                 f"{remedy}, or name another directory with --data."
@@ -88,9 +112,17 @@ def explained(path: Path) -> Generator[None]:
         ) from error
 
 
-def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
-    """Open a connection with the settings that the ledger's promises rest on."""
-    mode = "ro" if read_only else "rwc"
+def connect(path: Path, *, read_only: bool = False, checks: bool = False) -> sqlite3.Connection:
+    """Open a connection with the settings that the ledger's promises rest on.
+
+    Args:
+        path: The file; it is made if it is not there.
+        read_only: Make nothing, and write nothing.
+        checks: Know the CHECKs of the tables although nothing is written: SQLite does not parse them for a file that
+            it may not write to, and `PRAGMA quick_check` passes them over.
+    """
+    _refuse_emptied(path)
+    mode = ("rw" if checks else "ro") if read_only else "rwc"
     with explained(path):
         connection = sqlite3.connect(
             f"file:{_quoted(path)}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
@@ -114,6 +146,40 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     return connection
 
 
+def write_back(connection: sqlite3.Connection) -> None:
+    """Write all that is ahead of the file into it, and begin to write ahead anew.
+
+    A commit whose sync failed can be read all the same, until the machine goes down. Syncing it again proves nothing,
+    as the system tells of lost bytes only once; what is written again is on the disk when that is synced.
+
+    Raises:
+        sqlite3.Error: Not all of it could be written.
+    """
+    busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+    if busy:
+        raise sqlite3.OperationalError("another program reads it")
+    # A write for its sync alone (nobody reads this number): until then what was ahead of the file may come back, and
+    # go over what was written into it.
+    connection.execute("PRAGMA user_version = 0")
+
+
+def _refuse_emptied(path: Path) -> None:
+    ahead = Path(f"{path}-wal")
+    # SQLite would take the file for a new one, and throw away what was written ahead of it.
+    if not _size(path) and _size(ahead):
+        raise DatabaseCorruptError(
+            f"{path} is empty or gone, but {ahead.name} beside it is not. Nothing was changed. "
+            f"Restore a copy of both, or move {ahead.name} away to begin with nothing."
+        )
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
 def _quoted(path: Path) -> str:
     return str(path.absolute()).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
 
@@ -121,7 +187,10 @@ def _quoted(path: Path) -> str:
 def schema_version(connection: sqlite3.Connection) -> int:
     """The version of the last migration that was applied; 0 for a new file."""
     known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'schema_version'").fetchone()
-    return connection.execute("SELECT MAX(version) FROM schema_version").fetchone()[0] if known else 0
+    version = connection.execute("SELECT MAX(version) FROM schema_version").fetchone()[0] if known else 0
+    if not isinstance(version, int):
+        raise sqlite3.DatabaseError("its schema has no version")
+    return version
 
 
 def newest_schema() -> int:
@@ -138,7 +207,8 @@ def refuse_newer(path: Path, version: int, newest: int) -> None:
         )
 
 
-def _refuse_foreign(path: Path, connection: sqlite3.Connection, version: int) -> None:
+def refuse_foreign(path: Path, connection: sqlite3.Connection, version: int) -> None:
+    """Raise `DatabaseUnusableError` if somebody else's tables are in the file."""
     if version == 0 and connection.execute("SELECT 1 FROM sqlite_master").fetchone():
         raise DatabaseUnusableError(
             f"{path} is a database of another program. Nothing was changed. "
@@ -148,9 +218,7 @@ def _refuse_foreign(path: Path, connection: sqlite3.Connection, version: int) ->
 
 def write_fault(path: Path, error: sqlite3.Error) -> HostError:
     """What SQLite's refusal of a statement means to who asked for it."""
-    # Errors of the module itself carry no code.
-    code: int = getattr(error, "sqlite_errorcode", 0)
-    if code & 0xFF in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
+    if _is_damage(error):
         return DatabaseCorruptError(
             f"{path} is damaged ({error}). Stop the host and restore a copy; `coterie verify` tells how much is broken."
         )
@@ -171,7 +239,7 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
         try:
             version = schema_version(connection)
             refuse_newer(path, version, newest)
-            _refuse_foreign(path, connection, version)
+            refuse_foreign(path, connection, version)
             connection.execute("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)")
             for number, text in steps:
                 if number > version:

@@ -10,13 +10,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from coterie.core.errors import HostError, StorageError, StorageUnknownError
+from coterie.core.errors import DatabaseCorruptError, HostError, StorageError, StorageUnknownError
 from coterie.ports.clock import Clock
 from coterie.ports.ids import IdSource
 from coterie.ports.rows import HostFacts
 from coterie.ports.store import Tx
 from coterie.storage.sql.transaction import SqlTx
-from coterie.storage.sqlite.database import SqliteDriver, connect, migrate, write_fault
+from coterie.storage.sqlite.database import (
+    SqliteDriver,
+    connect,
+    error_code,
+    explained,
+    migrate,
+    write_back,
+    write_fault,
+)
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -61,7 +69,8 @@ class SqliteWriter:
         """Commits that wrote something: what the budgets count."""
         try:
             migrate(self.driver.connection, path)
-            row = self.driver.one("last_written_at")
+            with explained(path):
+                row = self.driver.one("last_written_at")
         except BaseException:
             self.driver.connection.close()
             raise
@@ -69,6 +78,8 @@ class SqliteWriter:
         """The time of the last commit, which no later one goes behind."""
         self._lost = False
         """The connection was closed after a commit that failed."""
+        self._doubtful = False
+        """A sync may have failed: what the next connection reads may not be on the disk."""
 
     def close(self) -> None:
         """Let go of the file."""
@@ -84,13 +95,15 @@ class SqliteWriter:
         except BaseException as error:  # noqa: BLE001 - the one writer must outlive whatever a use case raises
             _LOG.error("a batch of the writer was given up", exc_info=error)
             self.driver.connection.close()
-            self._lost = True
+            self._lost = self._doubtful = True
             text = "The host failed in this write; repeat the request with the same idempotency key."
             return _all_failed(jobs, StorageUnknownError(text))
 
     def _commit(self, jobs: Sequence[Job]) -> list[Answer]:
         try:
             connection = self._connection()
+        except DatabaseCorruptError as error:
+            return _all_failed(jobs, error)
         except (sqlite3.Error, HostError) as error:
             return _all_failed(jobs, StorageError(f"The database cannot be opened now: {error}."))
         now = max(self._clock.now_ms(), self.written_at)
@@ -112,6 +125,8 @@ class SqliteWriter:
             # What the connection believes to have written is not known, so the next batch opens another one.
             connection.close()
             self._lost = True
+            # A commit that found no room has not come as far as its sync.
+            self._doubtful |= error_code(error) != sqlite3.SQLITE_FULL
             text = f"The commit failed ({error}); repeat the request with the same idempotency key."
             # Listeners look anew: what was to wake them may be written all the same.
             return [Answer(None, StorageUnknownError(text), answer.topics) for answer in answers]
@@ -153,8 +168,15 @@ class SqliteWriter:
 
     def _connection(self) -> sqlite3.Connection:
         if self._lost:
-            self.driver.connection = connect(self._path)
-            self._lost = False
+            connection = connect(self._path)
+            try:
+                if self._doubtful:
+                    write_back(connection)
+            except BaseException:
+                connection.close()
+                raise
+            self.driver.connection = connection
+            self._lost = self._doubtful = False
         return self.driver.connection
 
 

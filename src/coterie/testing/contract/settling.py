@@ -363,5 +363,4 @@ class AbsorbingContract(LedgerContract):
             running = await ledger.running(source)
             completion = await ledger.completion(message_id)
             assert completion is not None
-            assert completion.turn_id == (turn_id if first else running and running.id)
-            assert (running is None) is first
+            assert completion.turn_id == (running.id if running else turn_id)

@@ -1,0 +1,1 @@
+"""PostgreSQL: a connection to each thread, row locks in one order, use cases that begin again."""
