@@ -26,7 +26,7 @@ def append_items(tx: Tx, command: AppendToTurn, now: int, new_id: NewId) -> bool
     That is written with the item, so a crash before the item brings the notice again.
     """
     del new_id
-    turn = tx.turns.lock(command.turn_id, shown=command.shows)
+    turn = tx.locks.turn(command.turn_id, shown=command.shows)
     if turn is None or turn.state is not TurnState.RUNNING or (turn.host_id, turn.epoch) != (tx.host.id, tx.host.epoch):
         return False
     assert command.items, "there is something to append"

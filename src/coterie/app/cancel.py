@@ -168,6 +168,6 @@ def _fence(step: Step, turn: Turn, stopped: Cancelled, *, cascade: bool) -> None
     tx.wake(turn.id)
     if cascade:
         sent = tx.messages.sent_open(turn)
-        tx.sessions.involve(message.target_session_id for message in sent)
+        tx.locks.involve(message.target_session_id for message in sent)
         for message in sent:
             _stop(step, message, turn, stopped, cascade=True)

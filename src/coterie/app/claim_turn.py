@@ -20,7 +20,7 @@ EXPIRED_MAX: Final = 8
 
 def claim_session(step: Step, session_id: SessionId) -> Turn | None:
     """Start the head of one session's queue, if it is free and has one."""
-    session = step.tx.sessions.take(session_id)
+    session = step.tx.locks.session(session_id)
     return _claim(step, session) if session is not None else None
 
 
@@ -57,14 +57,14 @@ def _start(step: Step, session: Session, waiting: Input, message: Message | None
 def claim_turn(tx: Tx, command: None, now: int, new_id: NewId) -> Turn | None:
     """Start the input that has waited longest for a slot; None if nothing waits for one."""
     del command
-    step, first = Step(tx, now, new_id), tx.sessions.take_ready(None)
+    step, first = Step(tx, now, new_id), tx.locks.ready(None)
     if first is None:
         return None
     turn = _claim(step, first)
     if turn is not None:
         return turn
     # All that it had was no longer worth starting: the slot is for whoever waits next.
-    following = tx.sessions.take_ready(first.id)
+    following = tx.locks.ready(first.id)
     return _claim(step, following) if following is not None else None
 
 

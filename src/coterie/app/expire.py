@@ -35,7 +35,7 @@ def expire(step: Step, message: Message) -> None:
 def due_now(tx: Tx, now: int) -> tuple[Message, ...]:
     """A batch of messages whose time is over at *now*, which are about to end."""
     due = tx.messages.due(now, BATCH)
-    tx.sessions.involve(id_ for message in due for id_ in (message.source_session_id, message.target_session_id))
+    tx.locks.involve(id_ for message in due for id_ in (message.source_session_id, message.target_session_id))
     return due
 
 

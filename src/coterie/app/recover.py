@@ -23,7 +23,7 @@ def hold_queues(tx: Tx, command: None, now: int, new_id: NewId) -> int:
     del command, new_id
     if tx.host.resume:
         held = tx.directory.held()
-        tx.sessions.involve(held)
+        tx.locks.involve(held)
         for session_id in held:
             tx.sessions.free(session_id)
             tx.changed(session_id, "released", session_id)

@@ -74,7 +74,7 @@ def release(tx: Tx, command: Release, now: int, new_id: NewId) -> tuple[int, boo
     else:
         held = (command.session_id,) if find.locked(tx, command.session_id).held else ()
     marked = tx.marks.marked(command.session_id)
-    tx.sessions.involve([*held, *(waiting.session_id for waiting in marked)])
+    tx.locks.involve([*held, *(waiting.session_id for waiting in marked)])
     for session_id in held:
         tx.sessions.free(session_id)
         tx.changed(session_id, "released", session_id)
@@ -122,7 +122,7 @@ def answer_pair(tx: Tx, command: AnswerPair, now: int, new_id: NewId) -> tuple[i
     asked = tx.pairs.request(command.request_id)
     if asked is None:
         raise NotFoundError("open request", command.request_id)
-    tx.sessions.involve([asked.source_session_id, asked.target_session_id])
+    tx.locks.involve([asked.source_session_id, asked.target_session_id])
     step, waiting = Step(tx, now, new_id), tx.pairs.waiting(asked.source_session_id, asked.target_session_id)
     for one in waiting:
         _answer_one(step, asked, one, command.answer)

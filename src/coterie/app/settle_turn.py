@@ -62,7 +62,7 @@ class Settled:
 
 def settle_turn(tx: Tx, command: SettleTurn, now: int, new_id: NewId) -> Settled:
     """Settle a running turn of this host's epoch; a fenced one settles as cancelled whatever is reported."""
-    turn = tx.turns.lock(command.turn_id, shown=command.shows, parties=True)
+    turn = tx.locks.turn(command.turn_id, shown=command.shows, parties=True)
     if turn is None or turn.state is not TurnState.RUNNING or (turn.host_id, turn.epoch) != (tx.host.id, tx.host.epoch):
         return Settled(None)
     if turn.fenced or command.cancelled:
@@ -182,7 +182,7 @@ def with_usage(step: Step, turn: Turn) -> Turn:
 def interrupt_turn(step: Step, turn: Turn) -> Settled:
     """End a turn that an earlier epoch of this host was running; what it had produced is kept (I9)."""
     # Read again: the end of another one may have offered it something since.
-    turn = with_usage(step, step.tx.turns.lock(turn.id, parties=True) or turn)
+    turn = with_usage(step, step.tx.locks.turn(turn.id, parties=True) or turn)
     hold = None if step.tx.host.resume else Held.RESTART
     if turn.fenced:
         return end_turn(step, turn, TurnCancelled, slot=False, hold=hold)

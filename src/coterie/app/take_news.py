@@ -30,7 +30,7 @@ def take_news(tx: Tx, command: TakeNews, now: int, new_id: NewId) -> bool:
     ceiling is below what the turn may do waits for a turn of its own. Where the session's setting was turned off since
     the offers were made, they stay offers.
     """
-    turn = tx.turns.lock(command.turn_id)
+    turn = tx.locks.turn(command.turn_id)
     if turn is None or turn.state is not TurnState.RUNNING or (turn.host_id, turn.epoch) != (tx.host.id, tx.host.epoch):
         return False
     if turn.fenced or not turn.news:

@@ -46,21 +46,6 @@ class Sessions(Protocol):
         """Lock the rows, ascending by id, then read them; ids that name nothing are missing."""
         ...
 
-    def take(self, session_id: SessionId) -> Session | None:
-        """Lock and read one session, unless somebody else has it: a claim waits for nobody."""
-        ...
-
-    def take_ready(self, other_than: SessionId | None) -> Session | None:
-        """The same for the session whose input has waited longest for nothing but a slot, of those that are free."""
-        ...
-
-    def involve(self, ids: Iterable[SessionId]) -> None:
-        """Say that these are going to change: what was read of them before must have been read under their locks.
-
-        Where that is not so the store begins the use case again, with their locks first.
-        """
-        ...
-
     def get(self, session_id: SessionId) -> Session | None:
         """One session, without a lock."""
         ...
@@ -99,6 +84,35 @@ class Sessions(Protocol):
 
     def bury(self, session_id: SessionId, now: int) -> None:
         """Leave a tombstone of id and title."""
+        ...
+
+
+class Locks(Protocol):
+    """Whatever decides is read under the locks of the sessions concerned; where one writer writes there are none."""
+
+    def session(self, session_id: SessionId) -> Session | None:
+        """Lock and read one session, unless somebody else has it: a claim waits for nobody."""
+        ...
+
+    def ready(self, other_than: SessionId | None) -> Session | None:
+        """The same for the session whose input has waited longest for nothing but a slot, of those that are free."""
+        ...
+
+    def involve(self, ids: Iterable[SessionId]) -> None:
+        """Say that these are going to change: what was read of them before must have been read under their locks.
+
+        Where that is not so the store begins the use case again, with their locks first.
+        """
+        ...
+
+    def turn(self, turn_id: TurnId, *, shown: Sequence[MessageId] = (), parties: bool = False) -> Turn | None:
+        """One turn, read when its session is locked.
+
+        Args:
+            turn_id: The turn.
+            shown: The sessions that these messages went to are locked too.
+            parties: And so are the senders of the turn's own messages.
+        """
         ...
 
 
@@ -187,16 +201,6 @@ class Turns(Protocol):
 
     def get(self, turn_id: TurnId) -> Turn | None:
         """One turn."""
-        ...
-
-    def lock(self, turn_id: TurnId, *, shown: Sequence[MessageId] = (), parties: bool = False) -> Turn | None:
-        """One turn, read when its session is locked.
-
-        Args:
-            turn_id: The turn.
-            shown: The sessions that these messages went to are locked too.
-            parties: And so are the senders of the turn's own messages.
-        """
         ...
 
     def running(self, session_id: SessionId) -> Turn | None:
@@ -424,6 +428,7 @@ class Tx(Protocol):
 
     hosts: Hosts
     sessions: Sessions
+    locks: Locks
     directory: Directory
     inputs: Inputs
     marks: Marks

@@ -170,11 +170,6 @@ class SqlTurns:
         """See the port."""
         return self._one("get_turn", id=turn_id)
 
-    def lock(self, turn_id: TurnId, *, shown: Sequence[MessageId] = (), parties: bool = False) -> Turn | None:
-        """See the port."""
-        self._driver.lock_of_turn(turn_id, shown, parties=parties)
-        return self._one("get_turn", id=turn_id)
-
     def running(self, session_id: SessionId) -> Turn | None:
         """See the port."""
         return self._one("running_turn", session_id=session_id)

@@ -1,6 +1,6 @@
 """Hosts, sessions and chains over a driver."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from coterie.core.chain import Chain
@@ -64,19 +64,6 @@ class SqlSessions:
         self._driver.lock_sessions(ordered)
         rows = self._driver.all("get_sessions", ids=ordered)
         return {session.id: session for session in map(_session, rows)}
-
-    def take(self, session_id: SessionId) -> Session | None:
-        """See the port."""
-        return self.get(session_id) if self._driver.take_session(session_id) else None
-
-    def take_ready(self, other_than: SessionId | None) -> Session | None:
-        """See the port."""
-        found = self._driver.take_ready(other_than or "")
-        return self.get(SessionId(found)) if found else None
-
-    def involve(self, ids: Iterable[SessionId]) -> None:
-        """See the port."""
-        self._driver.involve(sorted(set(ids)))
 
     def get(self, session_id: SessionId) -> Session | None:
         """See the port."""

@@ -35,7 +35,7 @@ class Driver(Protocol):
         ...
 
     def lock_of_turn(self, turn_id: str, shown: Sequence[str], *, parties: bool) -> None:
-        """The same for the sessions that `ports.store.Turns.lock` names."""
+        """The same for the sessions that `ports.store.Locks.turn` names."""
         ...
 
     def take_session(self, id_: str) -> bool:
@@ -47,5 +47,5 @@ class Driver(Protocol):
         ...
 
     def involve(self, ids: Sequence[str]) -> None:
-        """See `ports.store.Sessions.involve`."""
+        """See `ports.store.Locks.involve`."""
         ...

@@ -7,7 +7,8 @@ from coterie.core.ids import SessionId
 from coterie.ports.feed import READY
 from coterie.ports.reading import Directory, Exchanges
 from coterie.ports.rows import HostFacts
-from coterie.ports.store import Chains, Hosts, Inputs, Items, Journal, Marks, Messages, Pairs, Sessions, Turns
+from coterie.ports.store import Chains, Hosts, Inputs, Items, Journal, Locks, Marks, Messages, Pairs, Sessions, Turns
+from coterie.storage.sql._locks import SqlLocks
 from coterie.storage.sql._messages import SqlExchanges, SqlItems, SqlMessages
 from coterie.storage.sql._pairs import SqlPairs
 from coterie.storage.sql._queue import SqlInputs, SqlMarks, SqlTurns
@@ -34,11 +35,13 @@ class SqlTx:
         """What to wake after the commit."""
         self.host = host
         self.hosts: Hosts = SqlHosts(driver)
-        self.sessions: Sessions = SqlSessions(driver)
+        sessions, turns = SqlSessions(driver), SqlTurns(driver)
+        self.sessions: Sessions = sessions
+        self.locks: Locks = SqlLocks(driver, sessions, turns)
         self.directory: Directory = SqlDirectory(driver)
         self.inputs: Inputs = SqlInputs(driver)
         self.marks: Marks = SqlMarks(driver)
-        self.turns: Turns = SqlTurns(driver)
+        self.turns: Turns = turns
         self.items: Items = SqlItems(driver)
         self.messages: Messages = SqlMessages(driver)
         self.exchanges: Exchanges = SqlExchanges(driver)
