@@ -1,26 +1,40 @@
-"""Runs the benchmarks and prints a table: what, figure, budget, met or missed."""
+"""Runs the benchmarks and prints what was asked, the figures, their budgets, and which were met or missed."""
 
 import argparse
 import importlib
 import json
 import os
-import platform
 import shutil
-import sqlite3
 import sys
 import tempfile
-from collections.abc import Sequence
-from dataclasses import asdict
+from contextlib import ExitStack
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import uvloop
 
-from benchmarks.measure import Bench, Figure
+from benchmarks import table
+from benchmarks.bench import Bench
+from benchmarks.measure import Figure
+from benchmarks.stores import GROUNDS, SQLITE
+from benchmarks.table import Answered
 
-QUESTIONS: Final = ("round_trip", "pairs", "sends", "http_round_trip", "growth", "startup")
-OLD_MESSAGES: Final = 100_000
-OLD_MESSAGES_FULL: Final = 1_000_000
+QUESTIONS: Final = (
+    "round_trip",
+    "pairs",
+    "sends",
+    "http_round_trip",
+    "delivery",
+    "growth",
+    "sidebar",
+    "startup",
+    "full_start",
+    "raw_postgres",
+)
+OF_ANY_STORE: Final = ("round_trip", "pairs", "sends", "http_round_trip")
+"""Questions that can be asked of every store; the others are about files of SQLite, or processes that have them."""
+OLD_MESSAGES: Final = 1_000_000
 OLD_MESSAGES_QUICK: Final = 1_000
 _FOLDER: Final = ".bench"
 
@@ -28,9 +42,23 @@ _FOLDER: Final = ".bench"
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__)
     parser.add_argument("questions", nargs="*", metavar="question", help=f"some of {', '.join(QUESTIONS)}; all if none")
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
+    parser.add_argument(
+        "--store",
+        action="append",
+        choices=tuple(GROUNDS),
+        help=f"ask {', '.join(OF_ANY_STORE)} of this store; may be repeated (default sqlite)",
+    )
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument("--json", action="store_true", help="print one JSON object")
+    shown.add_argument("--markdown", action="store_true", help="print tables for a document")
+    shown.add_argument("--into", type=Path, metavar="FILE", help="put these tables between the marks of a document")
     parser.add_argument("--quick", action="store_true", help="a smoke of a few seconds, whose times say little")
-    parser.add_argument("--full", action="store_true", help=f"grow the ledger to {OLD_MESSAGES_FULL:,} old messages")
+    parser.add_argument(
+        "--old-messages",
+        type=int,
+        metavar="N",
+        help=f"how old a ledger grows (default {OLD_MESSAGES:,}: 4 GiB)",
+    )
     parser.add_argument("--data", type=Path, help=f"a folder on the disk to measure (default {_FOLDER}/ here)")
     given = parser.parse_args()
     unknown = sorted(set(given.questions) - set(QUESTIONS))
@@ -39,73 +67,63 @@ def _arguments() -> argparse.Namespace:
     return given
 
 
-def _measure(question: str, bench: Bench) -> list[Figure]:
+def _answered(question: str, bench: Bench) -> Answered:
+    """Ask one question."""
     try:
-        run = importlib.import_module(f"benchmarks.{question}").run
+        module = importlib.import_module(f"benchmarks.{question}")
     except ImportError as error:
-        return [Figure(question, None, "", note=f"skipped: {error}")]
-    print(f"measuring {question} …", file=sys.stderr, flush=True)
+        return Answered(question, question, (Figure(question, None, "", note=f"skipped: {error}"),))
+    other = "" if bench.ground is SQLITE else f"on {bench.ground.name}: "
+    print(f"measuring {other}{question} …", file=sys.stderr, flush=True)
     # The loop of the host's server.
-    return uvloop.run(run(bench))
+    figures = uvloop.run(module.run(bench))
+    about = (module.__doc__ or question).partition("\n")[0]
+    kept = (
+        replace(one, what=f"{other}{one.what}", budget=bench.ground.budget(one.budget))
+        for one in cast("list[Figure]", figures)
+    )
+    return Answered(question, f"{other}{about}", tuple(kept))
 
 
-def _machine() -> dict[str, Any]:
-    return {
-        "python": platform.python_version(),
-        "sqlite": sqlite3.sqlite_version,
-        "system": f"{platform.system()} {platform.machine()}",
-        "cores": os.cpu_count(),
-    }
+def _asked(folder: Path, given: argparse.Namespace) -> list[Answered]:
+    """Ask what is asked for, of each store in turn."""
+    usual = OLD_MESSAGES_QUICK if given.quick else OLD_MESSAGES
+    questions, answers = given.questions or QUESTIONS, list[Answered]()
+    for name in given.store or ["sqlite"]:
+        with ExitStack() as stack:
+            ground = stack.enter_context(GROUNDS[name]())
+            own = folder / name
+            own.mkdir()
+            bench = Bench(own, given.quick, given.old_messages or usual, ground)
+            asked = [one for one in questions if ground is SQLITE or one in OF_ANY_STORE]
+            answers += [_answered(question, bench) for question in asked]
+    return answers
 
 
 def _as_json(question: str, figure: Figure) -> dict[str, Any]:
     return {"question": question} | asdict(figure) | {"met": figure.is_met}
 
 
-def _line(figure: Figure) -> tuple[str, str, str, str]:
-    if figure.value is None:
-        return figure.what, figure.note, "", ""
-    budget = str(figure.budget) if figure.budget else ""
-    verdict = {True: "met", False: "MISSED", None: ""}[figure.is_met]
-    return figure.what, f"{_number(figure.value)} {figure.unit}", budget, verdict
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1000 or value == int(value) else f"{value:.3g}"
-
-
-def _table(figures: Sequence[tuple[str, Figure]]) -> str:
-    lines = [("what", "figure", "budget", "")]
-    lines += [_line(figure) for _, figure in figures]
-    widths = [max(len(line[column]) for line in lines) for column in range(3)]
-    shown = [
-        f"{what:<{widths[0]}}  {figure:>{widths[1]}}  {budget:<{widths[2]}}  {met}"
-        for what, figure, budget, met in lines
-    ]
-    missed = sum(figure.is_met is False for _, figure in figures)
-    about = ", ".join(f"{name} {value}" for name, value in _machine().items())
-    return "\n".join(line.rstrip() for line in [*shown, "", f"{missed} missed; {about}"])
-
-
 def main() -> None:
     """Measure what is asked for."""
     given = _arguments()
-    usual = OLD_MESSAGES_FULL if given.full else OLD_MESSAGES
     parent = given.data or Path(_FOLDER)
     parent.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="run-", dir=parent)).absolute()
     try:
-        bench = Bench(folder, given.quick, OLD_MESSAGES_QUICK if given.quick else usual)
-        figures = [(name, figure) for name in given.questions or QUESTIONS for figure in _measure(name, bench)]
+        answers = _asked(folder, given)
     finally:
         shutil.rmtree(folder)
         if given.data is None and not any(parent.iterdir()):
             parent.rmdir()
+    about = table.machine(os.cpu_count())
     if given.json:
-        shown = {"machine": _machine(), "figures": [_as_json(name, figure) for name, figure in figures]}
-        print(json.dumps(shown, indent=1, ensure_ascii=False))
+        figures = [_as_json(answer.question, figure) for answer in answers for figure in answer.figures]
+        print(json.dumps({"machine": about, "figures": figures}, indent=1, ensure_ascii=False))
+    elif given.into:
+        table.write_into(given.into, table.markdown(answers, about))
     else:
-        print(_table(figures))
+        print(table.markdown(answers, about) if given.markdown else table.text(answers, about))
 
 
 if __name__ == "__main__":

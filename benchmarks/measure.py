@@ -5,7 +5,6 @@ import time
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 from typing import TypeAlias
 
@@ -32,28 +31,6 @@ class Figure:
     def is_met(self) -> bool | None:
         """Whether the budget is kept; None where there is none, or no figure."""
         return None if self.budget is None or self.value is None else self.budget.is_met(self.value)
-
-
-@dataclass(frozen=True, slots=True)
-class Bench:
-    """How much is measured, and where."""
-
-    folder: Path
-    """On a real disk: a flush is what a commit costs."""
-    quick: bool
-    """A smoke: the figures are there, and say little."""
-    old_messages: int
-    """How full the ledger is where that is the question."""
-
-    def size(self, usual: int, quick: int) -> int:
-        """A number of repetitions."""
-        return quick if self.quick else usual
-
-    def place(self, name: str) -> Path:
-        """A fresh folder."""
-        path = self.folder / name
-        path.mkdir()
-        return path
 
 
 @contextmanager

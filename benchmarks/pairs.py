@@ -7,14 +7,14 @@ from statistics import median
 from typing import Final
 
 from benchmarks import budgets
+from benchmarks.bench import Bench
 from benchmarks.budgets import Budget
-from benchmarks.measure import Bench, Block, Figure, Lap, alternate, ratio, since_ms, values
+from benchmarks.measure import Block, Figure, Lap, alternate, ratio, since_ms, values
 from benchmarks.product import Pair, product
-from benchmarks.raw import raw_ledger
 from coterie.core.ids import MessageId
 
 PAIRS: Final = 32
-_RAW: Final = "raw SQLite, 4 commits, one connection"
+_RAW: Final = "raw, 4 commits, one connection"
 
 
 def block_of(pairs: list[Pair], rounds: int, act: Callable[[Pair], Awaitable[MessageId]], *, read: bool) -> Block:
@@ -63,8 +63,8 @@ def rows(what: str, laps: list[list[Lap]], baseline: list[list[Lap]], budget: Bu
 async def run(bench: Bench) -> list[Figure]:
     """Measure 32 pairs by use cases and by operations, beside one raw connection."""
     rounds, folder = bench.size(10, 2), bench.place("pairs")
-    with raw_ledger(folder) as raw:
-        async with product(folder) as host:
+    with bench.ground.raw(folder) as raw:
+        async with product(folder, bench.ground.open_store) as host:
             pairs = [await host.pair() for _ in range(PAIRS)]
             blocks = {
                 _RAW: raw.rates(rounds * PAIRS // 2, inserts=False),

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from benchmarks.measure import Lap, since_ms
 from benchmarks.raw import PAYLOAD
+from benchmarks.stores import SQLITE, OpenStore
 from coterie.app import describe, recover
 from coterie.app.append_items import AppendToTurn, append_items
 from coterie.app.open_session import OpenSession, open_session
@@ -31,7 +32,7 @@ from coterie.operations.views import SendReceipt, View, Waited
 from coterie.ports.rows import HostFacts
 from coterie.ports.store import Tx
 from coterie.storage.sqlite.feed import MemoryFeed
-from coterie.storage.sqlite.store import SqliteStore
+from coterie.testing.ledger import OpenedStore
 
 LIMITS: Final = Limits(hops_max=1000, inbox_max=10_000, chain_messages_max=1_000_000)
 """Wide enough that no bound stops a benchmark."""
@@ -45,7 +46,7 @@ def _nothing(tx: Tx, command: None, now: int, new_id: NewId) -> None:
 class Script:
     """Implements `ports.slots.Slots`: there is always a place, and each turn replies at once."""
 
-    def __init__(self, store: SqliteStore) -> None:
+    def __init__(self, store: OpenedStore) -> None:
         self._store = store
         self._playing: set[asyncio.Task[None]] = set()
 
@@ -70,7 +71,7 @@ class Script:
 
     async def _play(self, turn_id: TurnId | None) -> None:
         while turn_id is not None:
-            settled = await self._store.run(settle_turn, SettleTurn(turn_id, _REPLY))
+            settled = await self._store.run(settle_turn, SettleTurn(turn_id, _REPLY), brief=True)
             turn_id = settled.next.id if settled.next else None
 
 
@@ -78,7 +79,7 @@ class Script:
 class Product:
     """A host without doors and models."""
 
-    store: SqliteStore
+    store: OpenedStore
     operations: Operations
     script: Script
 
@@ -89,24 +90,24 @@ class Product:
 
     async def begin(self, session_id: SessionId) -> TurnId:
         """Prompt an idle session; returns the turn that runs, and that nobody plays."""
-        prompted = await self.store.run(prompt_session, PromptSession(session_id, "go", None, slot=True))
+        prompted = await self.store.run(prompt_session, PromptSession(session_id, "go", None, slot=True), brief=True)
         assert prompted.turn_id is not None, "an idle session takes a prompt at once"
         return prompted.turn_id
 
     async def send(self, sender: Sender, target: SessionId, *, kind: Kind = Kind.TASK, slot: bool = True) -> Receipt:
         """Send a message of the usual size; a task asks for its completion."""
         command = SendMessage(sender, target, PAYLOAD, kind, notify=kind is Kind.TASK, key=None, slot=slot)
-        return await self.store.run(send_message, command)
+        return await self.store.run(send_message, command, brief=True)
 
     async def settle(self, turn_id: TurnId | None, *, slot: bool = True) -> Settled:
         """Let a turn reply and end."""
         assert turn_id is not None, "the turn was started"
-        return await self.store.run(settle_turn, SettleTurn(turn_id, _REPLY, slot=slot))
+        return await self.store.run(settle_turn, SettleTurn(turn_id, _REPLY, slot=slot), brief=True)
 
     async def absorb(self, turn_id: TurnId, *shown: MessageId) -> None:
         """Append the tool result with which a turn reads outcomes."""
         item = ToolResult("call", "session_task", PAYLOAD)
-        assert await self.store.run(append_items, AppendToTurn(turn_id, (item,), shown)), "the turn runs"
+        assert await self.store.run(append_items, AppendToTurn(turn_id, (item,), shown), brief=True), "the turn runs"
 
     async def counted(self) -> None:
         """Let the writer count what it has committed: a reader can see a commit before that."""
@@ -154,7 +155,7 @@ class Pair:
         return await self._read(sent.message.id)
 
     async def _read(self, message_id: MessageId) -> MessageId:
-        (found,) = await self.product.store.read(describe.messages, ((message_id,), self.source))
+        (found,) = await self.product.store.read(describe.messages, ((message_id,), self.source), brief=True)
         assert found.result is not None, "the message is answered"
         return message_id
 
@@ -205,11 +206,11 @@ def answered_in_time(view: View) -> None:
 
 
 @asynccontextmanager
-async def product(folder: Path) -> AsyncGenerator[Product]:
-    """Open the product on a folder."""
+async def product(folder: Path, open_store: OpenStore = SQLITE.open_store) -> AsyncGenerator[Product]:
+    """Open the product on what belongs to a folder."""
     ids, clock, feed = RandomIds(), SystemClock(), MemoryFeed()
     facts = HostFacts(HostId(ids.new("hst")), 0, Mode.ASK, LIMITS)
-    store = SqliteStore(folder / "coterie.db", facts, clock, ids, feed=feed)
+    store = open_store(folder, facts, clock, ids, feed=feed)
     try:
         host_id, epoch = await store.run(recover.begin_epoch, facts.id)
         store.become(HostFacts(host_id, epoch, facts.permission_default, LIMITS))

@@ -1,7 +1,8 @@
-"""The baseline: the same four facts, each committed by itself, by nothing but `sqlite3`."""
+"""The baselines: the same four facts, each committed by itself, by nothing but a database's own module."""
 
 import sqlite3
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,38 +12,23 @@ from benchmarks.measure import Block, Lap, since_ms
 
 PAYLOAD: Final = "x" * 200
 """The content of every message, here and beside it."""
-COMMITS: Final = 4
+COLUMNS: Final = "source TEXT, target TEXT, state TEXT, payload TEXT, result TEXT"
 
 
-class RawLedger:
+class Raw(ABC):
     """One table of messages on one connection that flushes each commit."""
 
-    def __init__(self, path: Path) -> None:
-        # No transaction is opened for us, so each statement is a commit.
-        self._connection = sqlite3.connect(path, isolation_level=None)
-        self._connection.execute("PRAGMA journal_mode = WAL")
-        self._connection.execute("PRAGMA synchronous = FULL")
-        self._connection.execute(
-            "CREATE TABLE messages (id INTEGER PRIMARY KEY, source TEXT, target TEXT, state TEXT, payload TEXT, "
-            "result TEXT, reply_to INTEGER)"
-        )
+    @abstractmethod
+    def insert(self) -> int:
+        """Commit one message; returns its number."""
 
-    def insert(self) -> int | None:
-        """Commit one message."""
-        return self._connection.execute(
-            "INSERT INTO messages (source, target, state, payload) VALUES ('a', 'b', 'queued', ?)", (PAYLOAD,)
-        ).lastrowid
-
+    @abstractmethod
     def round_trip(self) -> None:
-        """Send, bind, settle, completion."""
-        number = self.insert()
-        run = self._connection.execute
-        run("UPDATE messages SET state = 'running' WHERE id = ?", (number,))
-        run("UPDATE messages SET state = 'completed', result = ? WHERE id = ?", (PAYLOAD, number))
-        run(
-            "INSERT INTO messages (source, target, state, payload, reply_to) VALUES ('b', 'a', 'queued', ?, ?)",
-            (PAYLOAD, number),
-        )
+        """Send, bind, settle, completion: four commits."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the database."""
 
     def round_trips(self, count: int) -> Block:
         """A block of round trips, one lap each."""
@@ -69,16 +55,46 @@ class RawLedger:
 
         return block
 
+
+class RawSqlite(Raw):
+    """The baseline on SQLite."""
+
+    def __init__(self, path: Path) -> None:
+        # No transaction is opened for us, so each statement is a commit.
+        self._connection = sqlite3.connect(path, isolation_level=None)
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute("PRAGMA synchronous = FULL")
+        self._connection.execute(f"CREATE TABLE messages (id INTEGER PRIMARY KEY, {COLUMNS}, reply_to INTEGER)")
+
+    def insert(self) -> int:
+        """See `Raw`."""
+        number = self._connection.execute(
+            "INSERT INTO messages (source, target, state, payload) VALUES ('a', 'b', 'queued', ?)", (PAYLOAD,)
+        ).lastrowid
+        assert number is not None, "a row was inserted"
+        return number
+
+    def round_trip(self) -> None:
+        """See `Raw`."""
+        number = self.insert()
+        run = self._connection.execute
+        run("UPDATE messages SET state = 'running' WHERE id = ?", (number,))
+        run("UPDATE messages SET state = 'completed', result = ? WHERE id = ?", (PAYLOAD, number))
+        run(
+            "INSERT INTO messages (source, target, state, payload, reply_to) VALUES ('b', 'a', 'queued', ?, ?)",
+            (PAYLOAD, number),
+        )
+
     def close(self) -> None:
-        """Let go of the file."""
+        """See `Raw`."""
         self._connection.close()
 
 
 @contextmanager
-def raw_ledger(folder: Path) -> Generator[RawLedger]:
-    """A fresh baseline."""
-    ledger = RawLedger(folder / "raw.db")
+def raw_sqlite(folder: Path) -> Generator[Raw]:
+    """A fresh baseline on SQLite."""
+    raw = RawSqlite(folder / "raw.db")
     try:
-        yield ledger
+        yield raw
     finally:
-        ledger.close()
+        raw.close()

@@ -3,13 +3,13 @@
 from statistics import fmean
 
 from benchmarks import budgets
+from benchmarks.bench import Bench
 from benchmarks.budgets import Budget
-from benchmarks.measure import Bench, Block, Figure, Lap, alternate, percentile, ratio, values
+from benchmarks.measure import Block, Figure, Lap, alternate, percentile, ratio, values
 from benchmarks.product import Pair, Product, product
-from benchmarks.raw import raw_ledger
 from coterie.core.ledger.message import Kind
 
-_RAW = "raw SQLite, 4 commits"
+_RAW = "raw, 4 commits"
 
 
 def _block(pair: Pair, rounds: int, *, queued: bool, performed: bool) -> Block:
@@ -23,8 +23,8 @@ def _block(pair: Pair, rounds: int, *, queued: bool, performed: bool) -> Block:
 async def run(bench: Bench) -> list[Figure]:
     """Measure round trips by use cases and by operations, beside raw SQLite."""
     rounds, folder = bench.size(25, 3), bench.place("round-trip")
-    with raw_ledger(folder) as raw:
-        async with product(folder) as host:
+    with bench.ground.raw(folder) as raw:
+        async with product(folder, bench.ground.open_store) as host:
             blocks = {_RAW: raw.round_trips(rounds)}
             for name, performed in (("use cases", False), ("operations", True)):
                 for target, queued in (("idle", False), ("busy", True)):

@@ -6,14 +6,14 @@ from statistics import median
 from typing import Final
 
 from benchmarks import budgets
-from benchmarks.measure import Bench, Block, Figure, Lap, alternate, ratio, since_ms, values
+from benchmarks.bench import Bench
+from benchmarks.measure import Block, Figure, Lap, alternate, ratio, since_ms, values
 from benchmarks.product import Product, product
-from benchmarks.raw import raw_ledger
 from coterie.app.sender import Sender
 from coterie.core.ids import SessionId
 from coterie.core.ledger.message import Kind
 
-_RAW: Final = "raw SQLite, single-row commits"
+_RAW: Final = "raw, single-row commits"
 _BUDGETS: Final = {1: budgets.SENDS_ALONE, 32: budgets.SENDS_MANY}
 
 
@@ -38,8 +38,8 @@ def _block(host: Product, senders: list[Sender], sends: int, *, slot: bool) -> B
 async def run(bench: Bench) -> list[Figure]:
     """Measure sends that wait in an inbox and sends that start a turn, beside raw single-row commits."""
     folder = bench.place("sends")
-    with raw_ledger(folder) as raw:
-        async with product(folder) as host:
+    with bench.ground.raw(folder) as raw:
+        async with product(folder, bench.ground.open_store) as host:
             senders: list[Sender] = []
             for _ in range(32):
                 session_id = await host.session("A")

@@ -9,18 +9,20 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks import budgets
-from benchmarks.measure import Bench, Block, Figure, Lap, alternate, percentile, values
+from benchmarks.bench import Bench
+from benchmarks.measure import Block, Figure, Lap, alternate, percentile, values
 from coterie.bootstrap.files import HOST_FILE
 
-_POLL_S: Final = 0.002
-_BOUND_S: Final = 30.0
+POLL_S: Final = 0.002
+BOUND_S: Final = 30.0
 _BARE: Final = "bare Python"
 _IMPORT: Final = "import coterie.__main__"
 _HELP: Final = "coterie --help"
 _SERVING: Final = "process start to serving"
 
 
-async def _started(*arguments: str) -> asyncio.subprocess.Process:
+async def started(*arguments: str) -> asyncio.subprocess.Process:
+    """Start a program in the interpreter of this one."""
     quiet = asyncio.subprocess.DEVNULL
     # Without a terminal's width the help is laid out for 80 columns.
     return await asyncio.create_subprocess_exec(sys.executable, *arguments, stdout=quiet, stderr=quiet)
@@ -31,7 +33,7 @@ def _ended(*arguments: str) -> Block:
 
     async def block() -> list[Lap]:
         start = time.perf_counter()
-        program = await _started(*arguments)
+        program = await started(*arguments)
         status = await program.wait()
         assert status == 0, f"{' '.join(arguments)} ended with {status}"
         return [{"s": time.perf_counter() - start}]
@@ -48,12 +50,12 @@ def _serving(parent: Path) -> Block:
         number += 1
         data = parent / str(number)
         start = time.perf_counter()
-        host = await _started("-m", "coterie", "up", "--data", str(data), "--port", "0", "--no-open")
+        host = await started("-m", "coterie", "up", "--data", str(data), "--port", "0", "--no-open")
         try:
-            async with asyncio.timeout(_BOUND_S):
+            async with asyncio.timeout(BOUND_S):
                 while not (data / HOST_FILE).exists():
                     assert host.returncode is None, f"the host ended with {host.returncode}"
-                    await asyncio.sleep(_POLL_S)
+                    await asyncio.sleep(POLL_S)
             took = time.perf_counter() - start
         finally:
             if host.returncode is None:

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[1]
+QUESTIONS = ("round_trip", "pairs", "sends", "growth", "delivery", "sidebar")
 BOUND_S = 60
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What a smoke of the questions that count prints."""
-    command = [sys.executable, "-m", "benchmarks", "round_trip", "pairs", "sends", "growth"]
+    command = [sys.executable, "-m", "benchmarks", *QUESTIONS]
     data = tmp_path_factory.mktemp("bench")
     run = subprocess.run(
         [*command, "--quick", "--json", "--data", str(data)],
@@ -33,7 +34,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def test_every_figure_says_what_it_is(found: dict[str, Any]) -> None:
     """Programs compare runs by these names."""
     assert set(found) == {"machine", "figures"}
-    assert {figure["question"] for figure in found["figures"]} == {"round_trip", "pairs", "sends", "growth"}
+    assert {figure["question"] for figure in found["figures"]} == set(QUESTIONS)
     for figure in found["figures"]:
         assert set(figure) == {"question", "what", "value", "unit", "budget", "note", "met"}
         assert figure["value"] is not None, figure["note"]
@@ -57,3 +58,21 @@ def test_round_trips_at_once_share_their_commits(found: dict[str, Any]) -> None:
     counted = [figure["value"] for figure in found["figures"] if figure["what"].endswith("commits per round trip")]
     assert counted
     assert max(counted) < 1
+
+
+def test_no_statement_reads_a_whole_table_of_an_old_ledger(found: dict[str, Any]) -> None:
+    """Neither without statistics nor with those of a ledger that has rows."""
+    counted = [figure["value"] for figure in found["figures"] if figure["what"].startswith("plans: ")]
+    assert counted == [0, 0]
+
+
+def test_a_table_is_put_between_the_marks_of_a_document(tmp_path: Path) -> None:
+    """A figure that somebody copies by hand is soon another one."""
+    document = tmp_path / "performance.md"
+    document.write_text("before\n<!-- measured: begin -->\nold\n<!-- measured: end -->\nafter\n", encoding="utf-8")
+    command = [sys.executable, "-m", "benchmarks", "delivery", "--quick", "--data", str(tmp_path / "bench")]
+    subprocess.run([*command, "--into", str(document)], cwd=ROOT, capture_output=True, timeout=BOUND_S, check=True)
+    before, *table, after = document.read_text(encoding="utf-8").splitlines()
+    assert (before, after) == ("before", "after")
+    assert sum(line.startswith("| delivery") for line in table) == 3
+    assert "old" not in table

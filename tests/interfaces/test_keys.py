@@ -144,15 +144,15 @@ class MeddlingStore:
     store: Store
     meddle: Callable[[Any], Awaitable[None]]
 
-    async def run(self, use_case: UseCase[C, R], command: C) -> R:
+    async def run(self, use_case: UseCase[C, R], command: C, *, brief: bool = False) -> R:
         """See the port."""
-        result = await self.store.run(use_case, command)
+        result = await self.store.run(use_case, command, brief=brief)
         await self.meddle(result)
         return result
 
-    async def read(self, query: Query[C, R], command: C) -> R:
+    async def read(self, query: Query[C, R], command: C, *, brief: bool = False) -> R:
         """See the port."""
-        return await self.store.read(query, command)
+        return await self.store.read(query, command, brief=brief)
 
 
 @pytest.mark.parametrize("name", ACTS)

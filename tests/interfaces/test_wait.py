@@ -381,13 +381,13 @@ class GatedStore:
     def __init__(self, store: Store, parties: int, rounds: int) -> None:
         self._store, self._barrier, self._left = store, asyncio.Barrier(parties), parties * rounds
 
-    async def run(self, use_case: UseCase[C, R], command: C) -> R:
+    async def run(self, use_case: UseCase[C, R], command: C, *, brief: bool = False) -> R:
         """See the port."""
-        return await self._store.run(use_case, command)
+        return await self._store.run(use_case, command, brief=brief)
 
-    async def read(self, query: Query[C, R], command: C) -> R:
+    async def read(self, query: Query[C, R], command: C, *, brief: bool = False) -> R:
         """See the port."""
-        found = await self._store.read(query, command)
+        found = await self._store.read(query, command, brief=brief)
         if self._left > 0:
             self._left -= 1
             await self._barrier.wait()
@@ -535,9 +535,9 @@ class MeddlingStore(GatedStore):
         super().__init__(store, parties=1, rounds=0)
         self.looks, self._meddle = 0, meddle
 
-    async def read(self, query: Query[C, R], command: C) -> R:
+    async def read(self, query: Query[C, R], command: C, *, brief: bool = False) -> R:
         """See the port."""
-        found = await super().read(query, command)
+        found = await super().read(query, command, brief=brief)
         self.looks += 1
         if self.looks == 1:
             await self._meddle()

@@ -49,7 +49,7 @@ class Act:
 
     async def is_replay(self) -> bool:
         """Whether the request was answered before: its answer does not depend on what the world is like by now."""
-        return self.key is not None and await self.host.store.read(is_known, self.key)
+        return self.key is not None and await self.host.store.read(is_known, self.key, brief=True)
 
     def sender(self, as_session_id: str | None) -> Sender:
         """Who sends.
@@ -92,17 +92,17 @@ class Act:
         chosen = self.model(name)
         return chosen.binding.key if chosen else None
 
-    async def run(self, use_case: UseCase[C, R], command: C) -> R:
+    async def run(self, use_case: UseCase[C, R], command: C, *, brief: bool = False) -> R:
         """Run a use case for the caller, whose invocation must live inside the transaction too."""
         caller = self.caller
         if not isinstance(caller, Agent):
-            return await self.host.store.run(use_case, command)
+            return await self.host.store.run(use_case, command, brief=brief)
 
         def checked(tx: Tx, given: C, now: int, new_id: NewId) -> R:
             self.host.invocations.check(caller.invocation)
             return use_case(tx, given, now, new_id)
 
-        return await self.host.store.run(checked, command)
+        return await self.host.store.run(checked, command, brief=brief)
 
     async def bind(
         self, use_case: UseCase[C, R], command: Callable[[bool], C], bound: Callable[[R], TurnId | None]
@@ -118,7 +118,7 @@ class Act:
         slot = slots.reserve()
         turn_id: TurnId | None = None
         try:
-            result = await self.run(use_case, command(slot))
+            result = await self.run(use_case, command(slot), brief=True)
             turn_id = bound(result)
             return result
         finally:

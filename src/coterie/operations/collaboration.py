@@ -83,7 +83,7 @@ async def result(act: Act, given: params.Result) -> views.ResultView:
         TurnId(given.turn_id) if given.turn_id is not None else None,
         act.reader,
     )
-    ready, message = await act.host.store.read(describe.result, which)
+    ready, message = await act.host.store.read(describe.result, which, brief=True)
     return views.ResultView(ready=ready, message=views.MessageView.of(message) if message else None)
 
 
@@ -132,7 +132,7 @@ async def chain(act: Act, given: params.ChainOf) -> views.ChainView:
 
 async def message(act: Act, given: params.MessageRef) -> views.OneMessage:
     """Read one message, whole."""
-    found, noted = await act.host.store.read(describe.message, (MessageId(given.message_id), act.reader))
+    found, noted = await act.host.store.read(describe.message, (MessageId(given.message_id), act.reader), brief=True)
     return views.OneMessage(
         message=views.MessageView.of(found),
         acceptance_status="accepted" if noted else "pending",

@@ -13,7 +13,7 @@ BATCH = 200
 
 async def newest(host: HostParts, session_id: str | None) -> int:
     """The position after which only new changes come."""
-    return await host.store.read(describe.newest_change, SessionId(session_id) if session_id else None)
+    return await host.store.read(describe.newest_change, SessionId(session_id) if session_id else None, brief=True)
 
 
 async def changes(

@@ -23,7 +23,7 @@ OUTCOME_CHARS_MAX: Final = 2000
 
 async def status(act: Act, given: params.SessionRef) -> views.StatusView:
     """Read the bounded summary of a session; an agent sees text of its own messages only."""
-    found = await act.host.store.read(describe.status, SessionId(given.session_id))
+    found = await act.host.store.read(describe.status, SessionId(given.session_id), brief=True)
     session, turn, current = found.session, found.turn, found.current
     if current is not None and current.kind is Kind.COMPLETION:
         current = None

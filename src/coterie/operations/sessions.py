@@ -19,7 +19,7 @@ _CURSOR: Final = re.compile(r"(\d{1,18})-(\d{1,18})", re.ASCII)
 async def health(act: Act, given: params.NoParams) -> views.Health:
     """Whether the host answers, which version it is, and how much it does."""
     del given
-    running = await act.host.store.read(describe.running_here, None)
+    running = await act.host.store.read(describe.running_here, None, brief=True)
     return views.Health(ok=True, version=act.host.version, epoch=running[0], turns_running=running[1])
 
 
@@ -33,7 +33,7 @@ async def create(act: Act, given: params.SessionCreate) -> views.OneSession:
         permission_mode=given.permission_mode,
         key=act.key,
     )
-    session, replayed = await act.host.store.run(open_session, command)
+    session, replayed = await act.host.store.run(open_session, command, brief=True)
     return views.OneSession(session=views.SessionView.of(session), replayed=replayed or None)
 
 
@@ -81,13 +81,13 @@ def cursor_of(text: str | None) -> tuple[int, int] | None:
 
 async def get(act: Act, given: params.SessionRef) -> views.OneSession:
     """Read one session."""
-    session = await act.host.store.read(describe.session, SessionId(given.session_id))
+    session = await act.host.store.read(describe.session, SessionId(given.session_id), brief=True)
     return views.OneSession(session=views.SessionView.of(session))
 
 
 async def turn(act: Act, given: params.TurnRef) -> views.TurnView:
     """Read one turn and how it ended."""
-    found = await act.host.store.read(describe.turn_now, TurnId(given.turn_id))
+    found = await act.host.store.read(describe.turn_now, TurnId(given.turn_id), brief=True)
     if found is None:
         raise NotFoundError("turn", given.turn_id)
     return views.TurnView.of(found[0])

@@ -65,7 +65,7 @@ async def _look(act: Act, wanted: params.Wait) -> _Seen:
     if not wanted.message_ids:
         raise InvalidArgumentError("messageIds is empty: name what to wait for, or a sessionId with until = idle.")
     which = tuple(dict.fromkeys(MessageId(text) for text in wanted.message_ids))
-    found = await act.host.store.read(describe.messages, (which, act.reader))
+    found = await act.host.store.read(describe.messages, (which, act.reader), brief=True)
     unsettled = [message for message in found if message.state not in SETTLED]
     if wanted.mode == "any" and len(unsettled) < len(found):
         return _Seen((), messages=found)
@@ -76,7 +76,7 @@ async def _look_at_session(act: Act, wanted: params.Wait) -> _Seen:
     if wanted.session_id is None or wanted.message_ids:
         raise InvalidArgumentError("until = idle takes a sessionId and no messageIds.")
     session_id = SessionId(wanted.session_id)
-    found = await act.host.store.read(describe.status, session_id)
+    found = await act.host.store.read(describe.status, session_id, brief=True)
     return _Seen((session_id,) if found.status in _BUSY else (), status=found.status)
 
 

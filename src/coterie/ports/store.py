@@ -458,8 +458,13 @@ Query: TypeAlias = Callable[[Tx, C], R]
 class Store(Protocol):
     """Runs use cases."""
 
-    async def run(self, use_case: UseCase[C, R], command: C) -> R:
+    async def run(self, use_case: UseCase[C, R], command: C, *, brief: bool = False) -> R:
         """Run in a transaction of its own and return after the commit (I4).
+
+        Args:
+            use_case: What to do.
+            command: What it is told.
+            brief: It concerns few rows, whatever the ledger holds, so a change of thread may cost more than it does.
 
         Raises:
             HostError: What the use case raised; nothing was written.
@@ -468,6 +473,6 @@ class Store(Protocol):
         """
         ...
 
-    async def read(self, query: Query[C, R], command: C) -> R:
-        """Run *query* on one snapshot."""
+    async def read(self, query: Query[C, R], command: C, *, brief: bool = False) -> R:
+        """Run *query* on one snapshot; *brief* as in `run`."""
         ...

@@ -179,10 +179,10 @@ class Supervisor:
 
     async def _claim(self) -> None:
         # The read keeps an idle host from reserving slots that a send could bind with.
-        while self._free > 0 and await self._parts.store.read(anything_ready, None) and self.reserve():
+        while self._free > 0 and await self._parts.store.read(anything_ready, None, brief=True) and self.reserve():
             turn: Turn | None = None
             try:
-                turn = await self._parts.store.run(claim_turn, None)
+                turn = await self._parts.store.run(claim_turn, None, brief=True)
             finally:
                 if turn is None:
                     self._put_back()
@@ -196,9 +196,9 @@ class Supervisor:
         if clock.monotonic() < self._expiry_at:
             return
         self._expiry_at = clock.monotonic() + self._audit_s
-        while await store.read(anything_due, clock.now_ms()) and await store.run(expire_due, None):
+        while await store.read(anything_due, clock.now_ms(), brief=True) and await store.run(expire_due, None):
             pass
-        while await store.read(anything_old, clock.now_ms()) and await store.run(forget_old, None):
+        while await store.read(anything_old, clock.now_ms(), brief=True) and await store.run(forget_old, None):
             pass
 
     async def _adopt(self) -> None:

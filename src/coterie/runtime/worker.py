@@ -181,7 +181,7 @@ class Worker:
         return ToolsFinished(tuple(run.results))
 
     async def _now(self, turn_id: TurnId) -> Scene:
-        found = await self._parts.store.read(describe.turn_now, turn_id)
+        found = await self._parts.store.read(describe.turn_now, turn_id, brief=True)
         if found is None or found[0].state is not TurnState.RUNNING:
             raise _LostError
         return Scene(*found)
@@ -228,14 +228,14 @@ class Worker:
         """
         for wait_s in TRIES_S:
             try:
-                return await self._parts.store.run(use_case, command)
+                return await self._parts.store.run(use_case, command, brief=True)
             except StorageUnknownError:
                 await self._parts.clock.sleep(wait_s)
                 if is_there is not None and await is_there():
                     return True
             except StorageError:
                 await self._parts.clock.sleep(wait_s)
-        return await self._parts.store.run(use_case, command)
+        return await self._parts.store.run(use_case, command, brief=True)
 
     async def _interruptible(self, run: _Run, doing: Coroutine[Any, Any, T]) -> T | CancelAsked:
         """Await *doing*, but leave it when the turn is fenced: it gets `cancel_grace_s` to clean up."""

@@ -47,7 +47,7 @@ from coterie.ports.clock import Clock
 from coterie.ports.feed import Delta, Feed, Listener
 from coterie.ports.ids import IdSource
 from coterie.ports.rows import HostFacts, Input, NumberedItem, PairRequest, Violation
-from coterie.ports.store import Store, Tx
+from coterie.ports.store import C, Store, Tx, UseCase
 from coterie.testing.clock import FakeClock
 from coterie.testing.ids import SeededIds
 
@@ -131,7 +131,7 @@ class Ledger:
     async def start(self) -> None:
         """Open the store and begin an epoch; nothing is recovered yet."""
         self.store = self._open_store(World(self._path, self.host, self.clock, self.ids, self.feed))
-        host_id, epoch = await self.store.run(recover.begin_epoch, self.host.id)
+        host_id, epoch = await self._run(recover.begin_epoch, self.host.id)
         self.become(replace(self.host, id=host_id, epoch=epoch))
 
     def become(self, host: HostFacts) -> None:
@@ -151,11 +151,15 @@ class Ledger:
 
     async def recover(self) -> None:
         """Hold what waits, interrupt what earlier epochs were running and end what is no longer worth starting."""
-        await self.store.run(recover.hold_queues, None)
+        await self._run(recover.hold_queues, None)
         for turn in await self.store.read(recover.turns_left_running, None):
-            await self.store.run(recover.interrupt, turn)
-        while await self.store.run(recover.expire, None):
+            await self._run(recover.interrupt, turn)
+        while await self._run(recover.expire, None):
             pass
+
+    async def _run(self, use_case: UseCase[C, R], command: C) -> R:
+        """Run a verb as the hot paths of a host do."""
+        return await self.store.run(use_case, command, brief=True)
 
     async def look(self, query: Callable[[Tx], R]) -> R:
         """Read on one snapshot."""
@@ -173,7 +177,7 @@ class Ledger:
         self, title: str = "A", mode: StoredMode = StoredMode.INHERIT, *, project: str | None = None
     ) -> SessionId:
         """Open a session."""
-        found, _ = await self.store.run(open_session, OpenSession(title, project, None, permission_mode=mode))
+        found, _ = await self._run(open_session, OpenSession(title, project, None, permission_mode=mode))
         return found.id
 
     async def sessions(self, titles: str) -> list[SessionId]:
@@ -182,43 +186,43 @@ class Ledger:
 
     async def admit(self, session: SessionId, inbound: Inbound) -> None:
         """Set what a session does with messages of others."""
-        await self.store.run(configure_session, ConfigureSession(session, None, inbound=inbound))
+        await self._run(configure_session, ConfigureSession(session, None, inbound=inbound))
 
     async def configure(self, session: SessionId, *, key: Key | None = None, **settings: Any) -> bool:
         """Change a session's settings, by the names of `ConfigureSession`; returns whether the key had done it."""
-        return (await self.store.run(configure_session, ConfigureSession(session, key, **settings)))[1]
+        return (await self._run(configure_session, ConfigureSession(session, key, **settings)))[1]
 
     async def archive(self, session: SessionId) -> None:
         """Put a session away."""
-        await self.store.run(archive_session, ArchiveSession(session, None))
+        await self._run(archive_session, ArchiveSession(session, None))
 
     async def fork(self, session: SessionId) -> SessionId:
         """Begin a session from the whole transcript of another one."""
-        return (await self.store.run(fork_session, ForkSession(session, None, None, None)))[0].id
+        return (await self._run(fork_session, ForkSession(session, None, None, None)))[0].id
 
     async def delete(self, session: SessionId) -> Deleted:
         """Let a session and all that is its own end."""
-        return await self.store.run(delete_session, DeleteSession(session, None))
+        return await self._run(delete_session, DeleteSession(session, None))
 
     async def purge(self, limit: int) -> int:
         """Delete items of deleted sessions, as the audit does."""
-        return await self.store.run(purge_deleted, limit)
+        return await self._run(purge_deleted, limit)
 
     async def prompt(
         self, session: SessionId, text: str = "go", *, slot: bool = True, key: Key | None = None
     ) -> Prompted:
         """Say something to a session as a person."""
-        return await self.store.run(prompt_session, PromptSession(session, text, key, slot))
+        return await self._run(prompt_session, PromptSession(session, text, key, slot))
 
     async def steer(
         self, session: SessionId, text: str = "left", *, slot: bool = True, key: Key | None = None
     ) -> Prompted:
         """Say something to what a session runs, as a person."""
-        return await self.store.run(steer_session, PromptSession(session, text, key, slot))
+        return await self._run(steer_session, PromptSession(session, text, key, slot))
 
     async def take_news(self, turn_id: TurnId) -> bool:
         """Let what is meant for a turn join it, as its worker does before each model request."""
-        return await self.store.run(take_news, TakeNews(turn_id))
+        return await self._run(take_news, TakeNews(turn_id))
 
     async def begin(self, session: SessionId) -> TurnId:
         """Prompt an idle session; returns the turn that runs."""
@@ -238,21 +242,21 @@ class Ledger:
     async def send(self, source: SessionId, target: SessionId, **changes: Any) -> Receipt:
         """Send the plainest task, but for *changes* by the names of `SendMessage`."""
         command = self.message(await self.sender(source), target)
-        return await self.store.run(send_message, replace(command, **changes))
+        return await self._run(send_message, replace(command, **changes))
 
     async def task(self, source: SessionId, target: SessionId, *, slot: bool = True) -> Receipt:
         """Send a task that asks for a completion."""
         command = self.message(await self.sender(source), target)
-        return await self.store.run(send_message, replace(command, slot=slot))
+        return await self._run(send_message, replace(command, slot=slot))
 
     async def note(self, source: SessionId, target: SessionId, *, slot: bool = True) -> Receipt:
         """Send a message that asks for no completion."""
         command = self.message(await self.sender(source), target)
-        return await self.store.run(send_message, replace(command, kind=Kind.MESSAGE, notify=False, slot=slot))
+        return await self._run(send_message, replace(command, kind=Kind.MESSAGE, notify=False, slot=slot))
 
     async def retry(self, message: MessageId, *, slot: bool = True, key: Key | None = None) -> Receipt:
         """Let what has settled be tried once more."""
-        return await self.store.run(retry_message, RetryMessage(message, key, slot))
+        return await self._run(retry_message, RetryMessage(message, key, slot))
 
     async def spawn(
         self,
@@ -266,7 +270,7 @@ class Ledger:
         """Spawn a session with its first task."""
         sender = replace(await self.sender(source), plugin=plugin)
         command = SpawnSession(sender, "work", title, None, notify=True, key=key, slot=slot)
-        return await self.store.run(spawn_session, command)
+        return await self._run(spawn_session, command)
 
     async def settle(
         self, turn_id: TurnId | None, text: str = "done", *, code: Code | None = None, slot: bool = True
@@ -274,71 +278,71 @@ class Ledger:
         """Report the end of a turn."""
         assert turn_id is not None, "the turn was started"
         command = SettleTurn(turn_id, (Reply(text),), code=code, message="it broke" if code else "", slot=slot)
-        return await self.store.run(settle_turn, command)
+        return await self._run(settle_turn, command)
 
     async def spend(self, turn_id: TurnId | None, *, cost: int | None = None, tokens: int | None = None) -> Settled:
         """Report the end of a turn that has cost something, in millionths of a US dollar; the slot is not passed on."""
         assert turn_id is not None, "the turn was started"
         command = SettleTurn(turn_id, (Reply("dear"),), input_tokens=tokens, cost=cost, slot=False)
-        return await self.store.run(settle_turn, command)
+        return await self._run(settle_turn, command)
 
     async def append(self, turn_id: TurnId, *shows: MessageId) -> bool:
         """Append a tool result that shows the outcome of messages."""
         command = AppendToTurn(turn_id, (ToolResult("call", "session_task", "read"),), shows)
-        return await self.store.run(append_items, command)
+        return await self._run(append_items, command)
 
     async def accept(self, message: MessageId, by: Sender) -> bool:
         """Note that a sender is content with a result."""
-        return await self.store.run(accept_result, AcceptResult(by, message, "good", None))
+        return await self._run(accept_result, AcceptResult(by, message, "good", None))
 
     async def cancel(
         self, session: SessionId, message: MessageId | None = None, *, by: SessionId | None = None, cascade: bool = True
     ) -> Cancelled:
         """Cancel as a person, or as the session *by*."""
-        return await self.store.run(cancel, Cancel(session, message, by, cascade))
+        return await self._run(cancel, Cancel(session, message, by, cascade))
 
     async def interrupt(self, session: SessionId, *, cascade: bool = True, key: Key | None = None) -> Cancelled:
         """Stop what a session runs, as a person."""
-        return await self.store.run(interrupt, Interrupt(session, cascade, key))
+        return await self._run(interrupt, Interrupt(session, cascade, key))
 
     async def expire(self) -> int:
         """End queued messages whose time is over, as the audit does."""
-        return await self.store.run(expire_due, None)
+        return await self._run(expire_due, None)
 
     async def release(self, session: SessionId | None = None) -> int:
         """Let held queues move."""
-        freed, _ = await self.store.run(release, Release(session, None))
+        freed, _ = await self._run(release, Release(session, None))
         return freed
 
     async def remove(
         self, session: SessionId, waiting: InputId, *, key: Key | None = None
     ) -> tuple[MessageId | None, bool]:
         """Take an input out of a queue."""
-        return await self.store.run(remove_input, OfInput(session, waiting, key))
+        return await self._run(remove_input, OfInput(session, waiting, key))
 
     async def promote(self, session: SessionId, waiting: InputId, *, key: Key | None = None) -> bool:
         """Let an input go before others."""
-        return await self.store.run(promote_input, OfInput(session, waiting, key))
+        return await self._run(promote_input, OfInput(session, waiting, key))
 
     async def move(
         self, session: SessionId, waiting: InputId, direction: Direction, *, key: Key | None = None
     ) -> tuple[bool, bool]:
         """Exchange an input with its neighbour."""
-        return await self.store.run(move_input, MoveInput(OfInput(session, waiting, key), direction))
+        return await self._run(move_input, MoveInput(OfInput(session, waiting, key), direction))
 
     async def answer(
         self, request: RequestId, answer: Answer, *, seconds: int = 60, key: Key | None = None
     ) -> tuple[int, bool]:
         """Say whether a session may write to another across projects."""
-        return await self.store.run(answer_pair, AnswerPair(request, answer, seconds, key))
+        return await self._run(answer_pair, AnswerPair(request, answer, seconds, key))
 
     async def revoke(self, grant: GrantId) -> bool:
         """End the leave to write across projects."""
-        return await self.store.run(revoke, Revoke(grant, None))
+        return await self._run(revoke, Revoke(grant, None))
 
     async def claim(self) -> Turn | None:
         """Give a free slot to what has waited longest."""
-        return await self.store.run(claim_turn, None)
+        return await self._run(claim_turn, None)
 
     async def running(self, session: SessionId) -> Turn | None:
         """What a session runs."""

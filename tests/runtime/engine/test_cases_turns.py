@@ -20,6 +20,7 @@ from coterie.plugins.loader import load_tools
 from coterie.ports.feed import Delta
 from coterie.ports.rows import Change
 from coterie.runtime.tools.catalogue import native_tools
+from coterie.storage.sqlite.store import SqliteStore
 
 NOTED: Final = '- {when: {user: \'"kind": "completion"\'}, reply: {text: noted}}\n'
 DONE: Final = "- {reply: {text: done}}\n"
@@ -384,7 +385,9 @@ async def test_the_file_beside_the_ledger_stays_small_under_many_writers(stage: 
     """Case 132: one thread writes, many requests to a commit, and what is written ahead is folded in as it grows."""
     host = await stage(HANG, prompts_max=1_000)
     session = await host.session()
-    ahead, commits = host.settings.data_dir / "coterie.db-wal", host.engine.store.commits
+    store = host.engine.store
+    assert isinstance(store, SqliteStore)
+    ahead, commits = host.settings.data_dir / "coterie.db-wal", store.commits
     sizes: list[int] = []
 
     for _ in range(12):
@@ -393,5 +396,5 @@ async def test_the_file_beside_the_ledger_stays_small_under_many_writers(stage: 
         sizes.append(ahead.stat().st_size)
 
     assert (await host.ask("queue.list", sessionId=session))["waiting"] == 12 * 50 - 1
-    assert host.engine.store.commits - commits < 12 * 50 / 2
+    assert store.commits - commits < 12 * 50 / 2
     assert max(sizes) < 24 << 20 < sum(len("x" * 65_000) for _ in range(600))

@@ -30,9 +30,9 @@ class OvertakenStore:
     def __init__(self) -> None:
         self.claiming, self.overtaken, self.over = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
-    async def read(self, query: Query[C, R], command: C) -> R:
+    async def read(self, query: Query[C, R], command: C, *, brief: bool = False) -> R:
         """What is ready is so until it is taken; a turn runs until it is over."""
-        del command
+        del command, brief
         if query is describe.whole_turn:
             await self.over.wait()
             return cast("R", None)
@@ -44,9 +44,9 @@ class OvertakenStore:
         }
         return cast("R", answers[query])
 
-    async def run(self, use_case: UseCase[C, R], command: C) -> R:
+    async def run(self, use_case: UseCase[C, R], command: C, *, brief: bool = False) -> R:
         """The claim comes too late."""
-        del use_case, command
+        del use_case, command, brief
         self.claiming.set()
         await self.overtaken.wait()
         return cast("R", None)

@@ -25,7 +25,7 @@ from coterie.core.turn.states import TurnState
 from coterie.operations.invocations import Invocations
 from coterie.ports.model_provider import ModelRequest
 from coterie.ports.rows import HostFacts
-from coterie.ports.store import C, Query, R, UseCase
+from coterie.ports.store import C, Query, R, Store, UseCase
 from coterie.runtime.effects import RuntimeParts
 from coterie.runtime.supervisor import Supervisor
 from coterie.storage.sqlite.feed import MemoryFeed
@@ -39,21 +39,21 @@ HOST = HostId("hst_test")
 class Moody:
     """A real store that refuses one use case once, before or after it has written."""
 
-    def __init__(self, store: SqliteStore, refused: Callable[..., Any], *, after: bool) -> None:
+    def __init__(self, store: Store, refused: Callable[..., Any], *, after: bool) -> None:
         self._store, self._refused, self._after = store, refused, after
         self.refusals = 0
 
-    async def read(self, query: Query[C, R], command: C) -> R:
+    async def read(self, query: Query[C, R], command: C, *, brief: bool = False) -> R:
         """Reading works."""
-        return await self._store.read(query, command)
+        return await self._store.read(query, command, brief=brief)
 
-    async def run(self, use_case: UseCase[C, R], command: C) -> R:
+    async def run(self, use_case: UseCase[C, R], command: C, *, brief: bool = False) -> R:
         """Writing works, but for the one time."""
         if use_case is not self._refused or self.refusals:
-            return await self._store.run(use_case, command)
+            return await self._store.run(use_case, command, brief=brief)
         self.refusals += 1
         if self._after:
-            await self._store.run(use_case, command)
+            await self._store.run(use_case, command, brief=brief)
             raise StorageUnknownError("The commit failed.")
         raise StorageError("The database is not writable now.")
 

@@ -56,10 +56,19 @@ SUBSCRIBE: Final = Operation(
 """Not in the catalogue: it answers many times. Its parameters are decoded and documented like any operation's."""
 
 
+_EVENT: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "event": {"enum": ["cursor", "reset", "change", "delta"]},
+        "data": {"type": "string", "description": "JSON"},
+        "id": {"type": "string", "description": "The position; a delta has none"},
+    },
+    "required": ["event", "data"],
+}
 _DOCUMENTED: Final[dict[str, Any]] = {
     "description": "`cursor` first (or `reset`, where the position is of another ledger), then `change` and `delta`. "
     "The id of a change is its position: the revision in a session's own stream, the number in the stream over all.",
-    "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    "content": {"text/event-stream": {"schema": _EVENT}},
 }
 
 

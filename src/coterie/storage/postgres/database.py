@@ -33,6 +33,7 @@ TOKENS: Final = {
 _BEFORE: Final = "CREATE SEQUENCE changes_order"
 _OLDEST: Final = 150000
 _CONNECT_S: Final = 10
+_SECRET: Final = frozenset({"password", "sslpassword"})
 _NAMED: Final = re.compile(r"(?<![:\w]):(\w+)")
 
 
@@ -48,8 +49,7 @@ def shown(url: str) -> str:
         parts = conninfo_to_dict(url)
     except psycopg.ProgrammingError:
         return "the [store] url"
-    parts.pop("password", None)
-    return make_conninfo("", **parts)
+    return make_conninfo("", **{name: value for name, value in parts.items() if name not in _SECRET})
 
 
 def connect(url: str) -> Connection:
@@ -59,7 +59,12 @@ def connect(url: str) -> Connection:
         StorageError: The server cannot be reached now.
     """
     try:
-        connection = psycopg.connect(url, autocommit=True, connect_timeout=_CONNECT_S, application_name="coterie")
+        connection = psycopg.connect(
+            url, autocommit=True, connect_timeout=_CONNECT_S, application_name="coterie", client_encoding="UTF8"
+        )
+    except psycopg.ProgrammingError:
+        # What libpq says of an address that it cannot read quotes it, password and all.
+        raise StorageError("The address in [store] url cannot be read; see PostgreSQL's \"Connection URIs\".") from None
     except psycopg.Error as error:
         raise StorageError(f"PostgreSQL cannot be reached now at {shown(url)}: {said(error)}.") from error
     # One type for every number: each statement is prepared once.
@@ -135,6 +140,12 @@ def _refuse_unsafe(connection: Connection, url: str) -> None:
     if connection.info.server_version < _OLDEST:
         raise DatabaseUnusableError(
             f"{shown(url)} is PostgreSQL {connection.info.server_version // 10000}; Coterie needs 15 or newer."
+        )
+    row = connection.execute("SHOW server_encoding").fetchone()
+    if row is not None and row[0] != "UTF8":
+        raise DatabaseUnusableError(
+            f"{shown(url)} has the encoding {row[0]}, which cannot hold every text. "
+            "Make a database for Coterie: CREATE DATABASE … TEMPLATE template0 ENCODING 'UTF8'."
         )
     row = connection.execute("SHOW synchronous_commit").fetchone()
     if row is not None and row[0] == "off":

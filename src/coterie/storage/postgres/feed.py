@@ -85,15 +85,21 @@ class NotifyFeed:
         while True:
             await self._more.wait()
             self._more.clear()
-            for payload in self._payloads():
-                await connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, payload))
+            unsaid, self._unsaid = self._unsaid, {}
+            try:
+                for payload in self._payloads(unsaid):
+                    await connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, payload))
+            except psycopg.Error:
+                # That a server has gone shows only now: the next one is told, and to hear twice harms nobody.
+                self._unsaid = unsaid | self._unsaid
+                self._more.set()
+                raise
 
-    def _payloads(self) -> list[str]:
+    def _payloads(self, topics: Iterable[str]) -> list[str]:
         """What is to be said, in pieces that a notification can carry."""
         payloads = [self._own]
-        for topic in self._unsaid:
+        for topic in topics:
             if len(payloads[-1]) + len(topic) >= PAYLOAD_MAX:
                 payloads.append(self._own)
             payloads[-1] += f" {topic}"
-        self._unsaid.clear()
         return payloads

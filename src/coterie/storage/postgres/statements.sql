@@ -34,6 +34,14 @@ SELECT id FROM hosts WHERE id = :id AND epoch = :epoch FOR SHARE
 
 
 -- A change is told once no transaction that began before its own can still write one (`position` in `database.py`).
+-- Who began first may come to a session last, so a change is never numbered before the one that the session had.
+
+-- name: add_changes
+INSERT INTO changes (number, session_id, revision, kind, ref, at)
+SELECT (GREATEST(pg_current_xact_id()::text::bigint,
+        (SELECT c.number >> 20 FROM changes c WHERE c.session_id = v.session_id ORDER BY c.revision DESC LIMIT 1)) << 20)
+    | (nextval('changes_order') & 1048575), v.session_id, v.revision, v.kind, v.ref, v.at
+FROM (VALUES (:rows...)) v (session_id, revision, kind, ref, at)
 
 -- name: changes_after
 SELECT number, session_id, revision, kind, ref, at FROM changes

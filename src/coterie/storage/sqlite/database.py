@@ -129,7 +129,7 @@ def connect(path: Path, *, read_only: bool = False, checks: bool = False) -> sql
         )
     try:
         with explained(path):
-            connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
+            be_patient(connection, patient=True)
             if read_only:
                 connection.execute("PRAGMA query_only = 1")
             else:
@@ -144,6 +144,11 @@ def connect(path: Path, *, read_only: bool = False, checks: bool = False) -> sql
         connection.close()
         raise
     return connection
+
+
+def be_patient(connection: sqlite3.Connection, *, patient: bool) -> None:
+    """Let the connection wait for another program that has the file, or not."""
+    connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS if patient else 0}")
 
 
 def write_back(connection: sqlite3.Connection) -> None:

@@ -1,6 +1,8 @@
-"""The store on SQLite: one writer thread that commits many use cases at once, and readers beside it.
+"""The store on SQLite: one connection that commits many use cases at once, and readers beside it.
 
-While one batch is flushed the next one gathers, so group commit needs no timer.
+While one batch is flushed the next one gathers, so group commit needs no timer. Two changes of thread cost more than a
+small use case and a quick disk together, so what is brief is written by the loop's own thread while the writer's has
+nothing to do; whoever asks in the same round of the loop shares the commit.
 """
 
 import asyncio
@@ -9,6 +11,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from enum import Enum, auto
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Final, cast
@@ -25,6 +28,12 @@ from coterie.storage.sqlite.writer import Answer, Job, SqliteWriter
 
 BATCH_MAX: Final = 256
 """Use cases to one commit at most."""
+HERE_MAX: Final = 32
+"""Use cases to a commit on the loop's thread; more would keep everybody else waiting."""
+QUICK_S: Final = 0.001
+"""A disk whose flush takes longer is left to the writer's thread."""
+TIDY_COMMITS: Final = 100
+"""After so many commits the log is written back by the writer's thread, so that no commit on the loop has to."""
 READERS: Final = 4
 """Threads that read: one long check must not stop the reads of every worker."""
 
@@ -33,6 +42,11 @@ READERS: Final = 4
 class _Asked:
     job: Job
     future: asyncio.Future[Any]
+
+
+class _Order(Enum):
+    TIDY = auto()
+    STOP = auto()
 
 
 class SqliteStore:
@@ -48,7 +62,14 @@ class SqliteStore:
         self.writer = SqliteWriter(path, host, clock, ids)
         self._path, self._feed = path, feed
         self._loop = asyncio.get_running_loop()
-        self._asked: SimpleQueue[_Asked | None] = SimpleQueue()
+        self.quick_s = QUICK_S
+        """How long a flush may take on the loop's thread; below 0 nothing is written there."""
+        self._here: list[_Asked] = []
+        """What the loop's thread is about to write."""
+        self._away = 0
+        """What the writer's thread was given and has not answered: above 0 the connection is its."""
+        self._tidied = 0
+        self._asked: SimpleQueue[_Asked | _Order] = SimpleQueue()
         self._closed = False
         self._local = threading.local()
         self._reading: list[sqlite3.Connection] = []
@@ -70,29 +91,57 @@ class SqliteStore:
         """Act as *host* from the next batch on: its epoch is known only after a first transaction."""
         self.writer.host = host
 
-    async def run(self, use_case: UseCase[C, R], command: C) -> R:
+    async def run(self, use_case: UseCase[C, R], command: C, *, brief: bool = False) -> R:
         """See the port."""
         if self._closed:
             raise HostUnavailableError("The host is stopping.")
-        future: asyncio.Future[R] = self._loop.create_future()
-        self._asked.put(_Asked(Job(use_case, command), future))
-        return await future
+        asked = _Asked(Job(use_case, command), self._loop.create_future())
+        if brief and self._away == 0 and self.writer.flush_s <= self.quick_s:
+            if not self._here:
+                self._loop.call_soon(self._write_here)
+            self._here.append(asked)
+        else:
+            self._hand_over([asked])
+        return await asked.future
 
-    async def read(self, query: Query[C, R], command: C) -> R:
+    async def read(self, query: Query[C, R], command: C, *, brief: bool = False) -> R:
         """See the port."""
         if self._closed:
             raise HostUnavailableError("The host is stopping.")
+        if brief:
+            return self._read(query, command)
         return await self._loop.run_in_executor(self._readers, self._read, query, command)
 
     async def close(self) -> None:
         """Commit what was accepted, then close the file."""
         self._closed = True
-        self._asked.put(None)
+        self._hand_over(self._here)
+        self._here = []
+        self._asked.put(_Order.STOP)
         await asyncio.to_thread(self._thread.join)
         await asyncio.to_thread(self._readers.shutdown)
         for connection in self._reading:
             connection.close()
         self.writer.close()
+
+    def _hand_over(self, asked: Sequence[_Asked]) -> None:
+        self._away += len(asked)
+        for one in asked:
+            self._asked.put(one)
+
+    def _write_here(self) -> None:
+        asked, self._here = self._here, []
+        answers = None
+        if asked and self._away == 0 and len(asked) <= HERE_MAX:
+            answers = self.writer.try_write([one.job for one in asked])
+        if answers is None:
+            self._hand_over(asked)
+            return
+        self._answer(asked, answers)
+        if self.writer.commits - self._tidied >= TIDY_COMMITS:
+            self._tidied = self.writer.commits
+            self._away += 1
+            self._asked.put(_Order.TIDY)
 
     def _read(self, query: Query[C, R], command: C) -> R:
         driver = cast("SqliteDriver | None", getattr(self._local, "driver", None))
@@ -119,11 +168,18 @@ class SqliteStore:
                     batch.append(self._asked.get_nowait())
                 except Empty:
                     break
-            stopping = None in batch
-            asked = [one for one in batch if one is not None]
+            stopping = _Order.STOP in batch
+            asked = [one for one in batch if isinstance(one, _Asked)]
             if asked:
                 answers = self.writer.write([one.job for one in asked])
-                self._loop.call_soon_threadsafe(self._answer, asked, answers)
+                self._loop.call_soon_threadsafe(self._came_back, len(asked), asked, answers)
+            if _Order.TIDY in batch:
+                self.writer.tidy()
+                self._loop.call_soon_threadsafe(self._came_back, 1, (), ())
+
+    def _came_back(self, count: int, asked: Sequence[_Asked], answers: Sequence[Answer]) -> None:
+        self._away -= count
+        self._answer(asked, answers)
 
     def _answer(self, asked: Sequence[_Asked], answers: Sequence[Answer]) -> None:
         topics: set[str] = set()

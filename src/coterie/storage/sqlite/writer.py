@@ -5,9 +5,12 @@ Nothing here is concurrent: `SqliteStore` runs it on its one writer thread, a si
 
 import logging
 import sqlite3
+from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
 from typing import Any, Final
 
 from coterie.core.errors import DatabaseCorruptError, HostError, StorageError, StorageUnknownError
@@ -18,6 +21,7 @@ from coterie.ports.store import Tx
 from coterie.storage.sql.transaction import SqlTx
 from coterie.storage.sqlite.database import (
     SqliteDriver,
+    be_patient,
     connect,
     error_code,
     explained,
@@ -76,6 +80,9 @@ class SqliteWriter:
             raise
         self.written_at: int = row[0] if row else 0
         """The time of the last commit, which no later one goes behind."""
+        self._flushes: deque[float] = deque(maxlen=8)
+        self._waits = True
+        """Whether the connection waits for other programs that have the file."""
         self._lost = False
         """The connection was closed after a commit that failed."""
         self._doubtful = False
@@ -93,11 +100,43 @@ class SqliteWriter:
         try:
             return self._commit(jobs)
         except BaseException as error:  # noqa: BLE001 - the one writer must outlive whatever a use case raises
-            _LOG.error("a batch of the writer was given up", exc_info=error)
-            self.driver.connection.close()
-            self._lost = self._doubtful = True
-            text = "The host failed in this write; repeat the request with the same idempotency key."
-            return _all_failed(jobs, StorageUnknownError(text))
+            return self._given_up(jobs, error)
+
+    def try_write(self, jobs: Sequence[Job]) -> list[Answer] | None:
+        """The same, but wait for nobody: None if another program has the file now, or it must be opened again."""
+        if self._lost:
+            return None
+        try:
+            self._wait_for_others(wait=False)
+            self.driver.connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error:
+            return None
+        try:
+            return self._fill(jobs)
+        except BaseException as error:  # noqa: BLE001 - the one writer must outlive whatever a use case raises
+            return self._given_up(jobs, error)
+
+    @property
+    def flush_s(self) -> float:
+        """What a commit takes on this disk, in seconds: the least of the last ones, for others were disturbed."""
+        return min(self._flushes, default=0.0)
+
+    def tidy(self) -> None:
+        """Write the log back into the file, as far as no reader needs it; what does not go now goes later."""
+        with suppress(sqlite3.Error):
+            self.driver.connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+    def _given_up(self, jobs: Sequence[Job], error: BaseException) -> list[Answer]:
+        _LOG.error("a batch of the writer was given up", exc_info=error)
+        self.driver.connection.close()
+        self._lost = self._doubtful = True
+        text = "The host failed in this write; repeat the request with the same idempotency key."
+        return _all_failed(jobs, StorageUnknownError(text))
+
+    def _wait_for_others(self, *, wait: bool) -> None:
+        if wait is not self._waits:
+            be_patient(self.driver.connection, patient=wait)
+            self._waits = wait
 
     def _commit(self, jobs: Sequence[Job]) -> list[Answer]:
         try:
@@ -106,12 +145,17 @@ class SqliteWriter:
             return _all_failed(jobs, error)
         except (sqlite3.Error, HostError) as error:
             return _all_failed(jobs, StorageError(f"The database cannot be opened now: {error}."))
-        now = max(self._clock.now_ms(), self.written_at)
-        before = connection.total_changes
         try:
+            self._wait_for_others(wait=True)
             connection.execute("BEGIN IMMEDIATE")
         except sqlite3.Error as error:
             return _all_failed(jobs, StorageError(f"The database is not writable now: {error}."))
+        return self._fill(jobs)
+
+    def _fill(self, jobs: Sequence[Job]) -> list[Answer]:
+        """Perform *jobs* in the transaction that has begun, and commit it."""
+        connection = self.driver.connection
+        now, before = max(self._clock.now_ms(), self.written_at), connection.total_changes
         try:
             answers = [self._perform(job, now, alone=len(jobs) == 1) for job in jobs]
         except _TransactionEndedError as ended:
@@ -120,7 +164,9 @@ class SqliteWriter:
             return [answer for job in jobs for answer in self._commit([job])]
         try:
             if connection.in_transaction:
+                began = perf_counter()
                 connection.execute("COMMIT")
+                self._flushes.append(perf_counter() - began)
         except sqlite3.Error as error:
             # What the connection believes to have written is not known, so the next batch opens another one.
             connection.close()
@@ -176,6 +222,7 @@ class SqliteWriter:
                 connection.close()
                 raise
             self.driver.connection = connection
+            self._waits = True
             self._lost = self._doubtful = False
         return self.driver.connection
 
