@@ -109,7 +109,7 @@ class NamedLedger:
     def _sent(self, receipt: Receipt, name: str) -> Any:
         message, waiting = receipt.message, receipt.waiting
         assert self.call(message.id, name) == name
-        return message.state.value, receipt.position, receipt.held, waiting and waiting.value, receipt.replayed
+        return receipt.state.value, receipt.position, receipt.held, waiting and waiting.value, receipt.replayed
 
     async def remove(self, session: str, waiting: str, *, key: Key | None) -> Any:
         """See `PaperLedger`."""

@@ -19,7 +19,7 @@ def absorb(tx: Tx, turn: Turn, shown: Iterable[MessageId], now: int) -> Turn:
         completion = _absorbed(tx, turn, message_id, now)
         if completion is not None:
             after = after.joined_by(completion.hops, completion.chain_id)
-    if after != turn:
+    if after is not turn:
         tx.turns.join(after)
     return after
 

@@ -1,6 +1,6 @@
 """What the sender of a message is told; send, spawn and retry answer it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from coterie.core.ids import MessageId, TurnId
 from coterie.core.inbound import Waiting
@@ -15,6 +15,9 @@ class Receipt:
     """What became of a message."""
 
     message: Message
+    """As it was written."""
+    turn: Turn | None = None
+    """The turn that was started for it."""
     replayed: bool = False
     position: int | None = None
     """Place among the session messages that wait; None if it runs."""
@@ -28,7 +31,12 @@ class Receipt:
     @property
     def turn_id(self) -> TurnId | None:
         """The turn that runs the message."""
-        return self.message.turn_id
+        return self.message.turn_id if self.turn is None else self.turn.id
+
+    @property
+    def state(self) -> MessageState:
+        """Where the message is."""
+        return self.message.state if self.turn is None else MessageState.RUNNING
 
 
 def again(tx: Tx, message_id: MessageId) -> Receipt:
@@ -36,11 +44,3 @@ def again(tx: Tx, message_id: MessageId) -> Receipt:
     message = tx.messages.get(message_id)
     assert message is not None, "a key is kept with the message it made"
     return Receipt(message, replayed=True)
-
-
-def started(receipt: Receipt, turn: Turn | None) -> Receipt:
-    """The receipt of a message that *turn* runs, if it runs one."""
-    if turn is None:
-        return receipt
-    running = replace(receipt.message, state=MessageState.RUNNING, turn_id=turn.id)
-    return replace(receipt, message=running, position=None, held=False)

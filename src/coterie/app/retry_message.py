@@ -6,7 +6,7 @@ from coterie.app import find
 from coterie.app.deliver import Arrival, deliver
 from coterie.app.ground import refuse
 from coterie.app.idempotency import Key, once
-from coterie.app.receipt import Receipt, again, started
+from coterie.app.receipt import Receipt, again
 from coterie.app.step import Step
 from coterie.core import admission, chain
 from coterie.core.errors import ConflictError, InvalidArgumentError
@@ -56,8 +56,10 @@ def retry_message(tx: Tx, command: RetryMessage, now: int, new_id: NewId) -> Rec
     waiting = Waiting.BUDGET if chain.is_spent(used, tx.host.spending) else None
     message = _fresh(old, message_id, now)
     turn = deliver(step, target, message, Arrival(places, command.slot, waiting=waiting))
+    if turn is not None:
+        return Receipt(message, turn)
     position = places.messages + places.completions + 1
-    return started(Receipt(message, position=position, held=target.held is not None, waiting=waiting), turn)
+    return Receipt(message, position=position, held=target.held is not None, waiting=waiting)
 
 
 def _fresh(old: Message, message_id: MessageId, now: int) -> Message:

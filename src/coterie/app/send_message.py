@@ -6,7 +6,7 @@ from coterie.app import find
 from coterie.app.deliver import Arrival, deliver, offered_to
 from coterie.app.ground import Ground, afford, pass_gate, refuse, stand
 from coterie.app.idempotency import Key, once
-from coterie.app.receipt import Receipt, again, started
+from coterie.app.receipt import Receipt, again
 from coterie.app.sender import Sender
 from coterie.app.step import Step
 from coterie.core import admission
@@ -74,14 +74,15 @@ def send_message(tx: Tx, command: SendMessage, now: int, new_id: NewId) -> Recei
     offered = None if waiting else _offered(step, command, target, places)
     message = new_message(step, ground, target, command, draft=Draft(message_id, content, hops))
     turn = deliver(step, target, message, Arrival(places, command.slot, waiting=waiting, turn_id=offered))
-    receipt = Receipt(
+    if turn is not None:
+        return Receipt(message, turn)
+    return Receipt(
         message,
         position=places.messages + places.completions + 1,
         held=target.held is not None,
         waiting=waiting,
         deliver=Deliver.CURRENT_TURN if offered else Deliver.NEXT_TURN,
     )
-    return started(receipt, turn)
 
 
 def _offered(step: Step, command: SendMessage, target: Session, places: admission.Places) -> TurnId | None:

@@ -94,7 +94,7 @@ def end_turn(
         said: The whole of what the turn's result is cut from: completions quote both of its ends.
     """
     tx = step.tx
-    if not tx.turns.settle(replace(turn, ended_at=step.now), event):
+    if not tx.turns.settle(turn, event, step.now):
         return Settled(None)
     tx.changed(turn.session_id, "turn", turn.id)
     tx.wake(turn.id)
@@ -107,7 +107,7 @@ def end_turn(
         if hold is not None and message.notify:
             tx.sessions.hold(message.source_session_id, hold)
         may_start = slot and waiting is None and started is None
-        told = message if said is None else replace(message, result=said)
+        told = message if said in (None, message.result) else replace(message, result=said)
         started = complete(step, told, slot=may_start, chain=chain) or started
         tx.changed(message.source_session_id, "message", message.id)
         tx.changed(message.target_session_id, "message", message.id)

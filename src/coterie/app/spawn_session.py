@@ -7,7 +7,7 @@ from coterie.app.deliver import Arrival, deliver
 from coterie.app.ground import afford, may_spawn, stand
 from coterie.app.idempotency import Key, once
 from coterie.app.open_session import OpenSession, new_session
-from coterie.app.receipt import Receipt, again, started
+from coterie.app.receipt import Receipt, again
 from coterie.app.send_message import Draft, SendMessage, new_message
 from coterie.app.sender import Sender
 from coterie.app.step import Step
@@ -63,4 +63,4 @@ def spawn_session(tx: Tx, command: SpawnSession, now: int, new_id: NewId) -> Rec
     message = new_message(step, ground, worker, send, draft=Draft(message_id, content, hops))
     waiting = Waiting.BUDGET if ground.is_spent(step) else None
     turn = deliver(step, worker, message, Arrival(Places(0, 0, 0, running=False), command.slot, waiting=waiting))
-    return started(Receipt(message, position=1, waiting=waiting), turn)
+    return Receipt(message, turn) if turn is not None else Receipt(message, position=1, waiting=waiting)

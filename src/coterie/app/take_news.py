@@ -92,7 +92,7 @@ class _News:
         """Write the items and what the turn is by now."""
         tx, turn = self._step.tx, self._turn
         tx.turns.set_news(turn.id, news=self._left)
-        if self._after != turn:
+        if self._after is not turn:
             tx.turns.join(self._after)
         if not self._items:
             return False

@@ -31,9 +31,9 @@ def told(receipt: Receipt) -> views.SendReceipt:
     return views.SendReceipt(
         message_id=message.id,
         session_id=message.target_session_id,
-        status=message.state.value,
+        status=receipt.state.value,
         position=receipt.position,
-        turn_id=message.turn_id,
+        turn_id=receipt.turn_id,
         remaining_hops=message.hops,
         ceiling=message.ceiling,
         replayed=receipt.replayed,

@@ -219,8 +219,8 @@ class Turns(Protocol):
         """Mark that a cancel was asked; False if the turn does not run."""
         ...
 
-    def settle(self, turn: Turn, event: type) -> bool:
-        """Move by *event* with the outcome fields of *turn*, if it runs under turn's host and epoch (I5)."""
+    def settle(self, turn: Turn, event: type, now: int) -> bool:
+        """Move by *event* at *now* with the outcome fields of *turn*, if it runs under its host and epoch (I5)."""
         ...
 
     def left_running(self, host: HostFacts) -> tuple[Turn, ...]:

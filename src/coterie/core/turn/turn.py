@@ -48,6 +48,8 @@ class Turn:
 
     def joined_by(self, hops: int, chain_id: ChainId) -> "Turn":
         """The turn after a message with *hops* of *chain_id* joined it."""
+        if hops >= self.hops and chain_id in self.chains:
+            return self
         more = self.more_chains if chain_id in self.chains else (*self.more_chains, chain_id)
         return replace(self, hops=min(self.hops, hops), more_chains=more)
 

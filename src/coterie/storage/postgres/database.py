@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 import psycopg
-from psycopg import errors
+from psycopg import IsolationLevel, errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.types.numeric import Int8Dumper
 
@@ -33,6 +33,7 @@ TOKENS: Final = {
 _BEFORE: Final = "CREATE SEQUENCE changes_order"
 _OLDEST: Final = 150000
 _CONNECT_S: Final = 10
+_ADDRESS: Final = "the address in [store] url"
 _SECRET: Final = frozenset({"password", "sslpassword"})
 _NAMED: Final = re.compile(r"(?<![:\w]):(\w+)")
 
@@ -48,7 +49,10 @@ def shown(url: str) -> str:
     try:
         parts = conninfo_to_dict(url)
     except psycopg.ProgrammingError:
-        return "the [store] url"
+        return _ADDRESS
+    if "@" in str(parts.get("dbname")):
+        # A password with a slash that is not written as %2F: what follows the slash is taken for the database.
+        return _ADDRESS
     return make_conninfo("", **{name: value for name, value in parts.items() if name not in _SECRET})
 
 
@@ -64,9 +68,14 @@ def connect(url: str) -> Connection:
         )
     except psycopg.ProgrammingError:
         # What libpq says of an address that it cannot read quotes it, password and all.
-        raise StorageError("The address in [store] url cannot be read; see PostgreSQL's \"Connection URIs\".") from None
+        text = (
+            "The address in [store] url cannot be read; a sign such as / or % in a password is written as %2F or %25."
+        )
+        raise StorageError(text) from None
     except psycopg.Error as error:
         raise StorageError(f"PostgreSQL cannot be reached now at {shown(url)}: {said(error)}.") from error
+    # Whatever the server's default is: what is read after a lock must be what is true then.
+    connection.isolation_level = IsolationLevel.READ_COMMITTED
     # One type for every number: each statement is prepared once.
     connection.adapters.register_dumper(int, Int8Dumper)
     # The texts are few and run often.

@@ -14,6 +14,7 @@ from coterie.core.errors import HostUnavailableError
 from coterie.storage.postgres.database import STATEMENTS, Connection, spelled
 from coterie.storage.sql.driver import Row
 from coterie.storage.sql.statements import spread
+from coterie.storage.sql.transaction import SqlNouns
 
 _KEYS: Final = frozenset({"claim_key", "get_key"})
 """The key of a request comes before all locks, in the first try and in every other one."""
@@ -32,6 +33,7 @@ class PostgresDriver:
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
+        self.nouns = SqlNouns(self)
         self.statements = 0
         """How many ran in this transaction, locks included: what the budgets count."""
         self.wrote = False
@@ -70,6 +72,10 @@ class PostgresDriver:
     def write(self, name: str, **params: object) -> None:
         """See `Driver`."""
         self._run(name, params)
+
+    def write_rows(self, name: str, rows: Sequence[Row]) -> None:
+        """See `Driver`; all in one statement, which names them `(:rows...)`."""
+        self._run(name, {"rows": list(rows)})
 
     def move(self, name: str, **params: object) -> int:
         """See `Driver`."""

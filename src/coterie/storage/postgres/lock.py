@@ -23,7 +23,7 @@ def host_lock(url: str) -> Generator[None]:
     try:
         with explained(url):
             row = connection.execute(
-                "SELECT pg_try_advisory_lock(hashtextextended('coterie host ' || current_schema(), 0))"
+                "SELECT pg_try_advisory_lock(hashtextextended('coterie host ' || COALESCE(current_schema(), ''), 0))"
             ).fetchone()
         if row is None or not row[0]:
             raise HostRunningError(

@@ -19,7 +19,7 @@ from coterie.ports.rows import HostFacts
 from coterie.ports.store import C, Query, R, Tx, UseCase
 from coterie.storage.postgres.database import connect, migrate, said, write_fault
 from coterie.storage.postgres.driver import PostgresDriver, SessionsGrew
-from coterie.storage.sql.transaction import SqlTx
+from coterie.storage.sql.transaction import SqlNouns, SqlTx
 
 WRITERS: Final = 8
 """Transactions at once; each has a connection."""
@@ -37,9 +37,9 @@ _COLLIDED: Final = (errors.DeadlockDetected, errors.SerializationFailure, errors
 class PostgresTx(SqlTx):
     """A transaction that has locked whatever session it changes."""
 
-    def __init__(self, driver: PostgresDriver, host: HostFacts, now: int) -> None:
-        super().__init__(driver, host, now)
-        self._rows = driver
+    def __init__(self, nouns: SqlNouns, host: HostFacts, now: int, *, rows: PostgresDriver) -> None:
+        super().__init__(nouns, host, now)
+        self._rows = rows
 
     def changed(self, session_id: SessionId, kind: str, ref: str) -> None:
         """See the port."""
@@ -139,12 +139,12 @@ class PostgresStore:
                     raise StorageError(f"The database ended this {collided} times for others; try again.") from error
 
     def _once(self, use_case: Callable[[Tx, Any, int, Any], Any], command: Any, first: frozenset[str]) -> Any:
-        driver = self._begun("BEGIN")
+        driver = self._begun("BEGIN ISOLATION LEVEL READ COMMITTED")
         driver.begin(first)
         with self._lock:
             self._open += 1
             now = self._written_at = max(self._clock.now_ms(), self._written_at)
-        tx, topics = PostgresTx(driver, self._host, now), set[str]()
+        tx, topics = PostgresTx(driver.nouns, self._host, now, rows=driver), set[str]()
         try:
             result = use_case(tx, command, now, self._ids.new)
             tx.finish()
@@ -180,7 +180,7 @@ class PostgresStore:
         driver = self._begun("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         driver.begin()
         try:
-            return query(PostgresTx(driver, self._host, self._written_at), command)
+            return query(PostgresTx(driver.nouns, self._host, self._written_at, rows=driver), command)
         except psycopg.Error as error:
             raise write_fault(error) from error
         finally:

@@ -25,6 +25,8 @@ SENT_WINDOW: Final = 64
 """How many of a session's newest messages are looked through for one of a kind, so that its cost has a bound (I15)."""
 
 _ALL: Final = 1 << 62
+_KINDS: Final = {kind.value: kind for kind in Kind}
+_STATES: Final = {state.value: state for state in MessageState}
 _NAMES: Final = {type_: name for name, type_ in ITEM_KINDS.items()}
 _ENCODER: Final = msgspec.json.Encoder()
 _DECODERS: Final = {name: msgspec.json.Decoder(type_) for name, type_ in ITEM_KINDS.items()}
@@ -32,7 +34,7 @@ _DECODERS: Final = {name: msgspec.json.Decoder(type_) for name, type_ in ITEM_KI
 
 def _message(row: Row) -> Message:
     values = list(row[:24])
-    values[6], values[8], values[9] = Kind(row[6]), MessageState(row[8]), bool(row[9])
+    values[6], values[8], values[9] = _KINDS[row[6]], _STATES[row[8]], bool(row[9])
     values[15], values[17] = Joined(row[15]) if row[15] else None, Via(row[17]) if row[17] else None
     values[20] = bool(row[20])
     return Message(*values)

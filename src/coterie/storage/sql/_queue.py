@@ -1,6 +1,7 @@
 """Inputs and turns over a driver."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from coterie.core.admission import Heads, Places
 from coterie.core.ids import ChainId, InputId, MessageId, SessionId, TurnId
@@ -11,11 +12,14 @@ from coterie.core.turn.turn import Turn
 from coterie.ports.rows import HostFacts, Input
 from coterie.storage.sql.driver import Driver, Row
 
+_STATES: Final = {state.value: state for state in TurnState}
+MODES: Final = {mode.value: mode for mode in Mode}
+
 
 def _turn(row: Row) -> Turn:
     values = list(row)
     values[21], values[22] = bool(row[21]), tuple(map(ChainId, row[22].split()))
-    values[5], values[8], values[11], values[15] = TurnState(row[5]), Mode(row[8]), bool(row[11]), bool(row[15])
+    values[5], values[8], values[11], values[15] = _STATES[row[5]], MODES[row[8]], bool(row[11]), bool(row[15])
     return Turn(*values)
 
 
@@ -186,14 +190,14 @@ class SqlTurns:
         """See the port."""
         return self._driver.move("fence_turn", id=turn_id) == 1
 
-    def settle(self, turn: Turn, event: type) -> bool:
+    def settle(self, turn: Turn, event: type, now: int) -> bool:
         """See the port."""
         moved = self._driver.move(
             f"settle_turn.{event.__name__}",
             id=turn.id,
             host_id=turn.host_id,
             epoch=turn.epoch,
-            ended_at=turn.ended_at,
+            ended_at=now,
             result=turn.result,
             truncated=int(turn.truncated),
             error_code=turn.error_code,

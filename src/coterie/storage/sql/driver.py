@@ -26,6 +26,10 @@ class Driver(Protocol):
         """Change rows under a guard; returns how many changed."""
         ...
 
+    def write_rows(self, name: str, rows: Sequence[Row]) -> None:
+        """Change rows, once for each of *rows*, whose values stand for the question marks of the statement."""
+        ...
+
     def lock(self, name: str, **params: object) -> None:
         """Lock rows, in a statement that reads nothing else; nothing to do where there is one writer."""
         ...

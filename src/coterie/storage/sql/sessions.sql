@@ -113,4 +113,4 @@ WHERE id = :id RETURNING revision, ready, updated_at
 UPDATE sessions SET updated_at = :now WHERE id = :id
 
 -- name: add_changes
-INSERT INTO changes (session_id, revision, kind, ref, at) VALUES (:rows...)
+INSERT INTO changes (session_id, revision, kind, ref, at) VALUES (?, ?, ?, ?, ?)

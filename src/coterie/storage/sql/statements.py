@@ -89,8 +89,13 @@ def spread(sql: str, params: Mapping[str, object]) -> tuple[str, dict[str, objec
         else:
             width, cells = 0, rows + [rows[-1]] * ((1 << (len(rows) - 1).bit_length()) - len(rows))
         shapes.append((name, len(cells), width))
-        filled.update({f"{name}_{number}": cell for number, cell in enumerate(cells)})
+        filled.update(zip(_cell_names(name, len(cells)), cells, strict=True))
     return _written_out(sql, tuple(shapes)), filled
+
+
+@lru_cache(maxsize=256)
+def _cell_names(name: str, cells: int) -> tuple[str, ...]:
+    return tuple(f"{name}_{number}" for number in range(cells))
 
 
 @lru_cache(maxsize=256)

@@ -24,30 +24,49 @@ UPDATED_MS: Final = 1000
 """How exact `updated_at` is: it orders lists for people, and moving it in its index with every change is dear."""
 
 
+class SqlNouns:
+    """The parts of a transaction; they keep nothing but the driver, so one set serves all of a connection's."""
+
+    def __init__(self, driver: Driver) -> None:
+        self.driver = driver
+        self.hosts = SqlHosts(driver)
+        self.sessions = SqlSessions(driver)
+        self.directory = SqlDirectory(driver)
+        self.inputs = SqlInputs(driver)
+        self.marks = SqlMarks(driver)
+        self.turns = SqlTurns(driver)
+        self.locks = SqlLocks(driver, self.sessions, self.turns)
+        self.items = SqlItems(driver)
+        self.messages = SqlMessages(driver)
+        self.exchanges = SqlExchanges(driver)
+        self.chains = SqlChains(driver)
+        self.pairs = SqlPairs(driver)
+        self.journal = SqlJournal(driver)
+
+
 class SqlTx:
     """Implements `ports.store.Tx`. A store makes one per use case and calls `finish` before the commit."""
 
-    def __init__(self, driver: Driver, host: HostFacts, now: int) -> None:
-        self._driver = driver
+    def __init__(self, nouns: SqlNouns, host: HostFacts, now: int) -> None:
+        self._driver = nouns.driver
         self._now = now
         self._changes: defaultdict[SessionId, dict[tuple[str, str], None]] = defaultdict(dict)
         self.topics: set[str] = set()
         """What to wake after the commit."""
         self.host = host
-        self.hosts: Hosts = SqlHosts(driver)
-        sessions, turns = SqlSessions(driver), SqlTurns(driver)
-        self.sessions: Sessions = sessions
-        self.locks: Locks = SqlLocks(driver, sessions, turns)
-        self.directory: Directory = SqlDirectory(driver)
-        self.inputs: Inputs = SqlInputs(driver)
-        self.marks: Marks = SqlMarks(driver)
-        self.turns: Turns = turns
-        self.items: Items = SqlItems(driver)
-        self.messages: Messages = SqlMessages(driver)
-        self.exchanges: Exchanges = SqlExchanges(driver)
-        self.chains: Chains = SqlChains(driver)
-        self.pairs: Pairs = SqlPairs(driver)
-        self.journal: Journal = SqlJournal(driver)
+        self.hosts: Hosts = nouns.hosts
+        self.sessions: Sessions = nouns.sessions
+        self.locks: Locks = nouns.locks
+        self.directory: Directory = nouns.directory
+        self.inputs: Inputs = nouns.inputs
+        self.marks: Marks = nouns.marks
+        self.turns: Turns = nouns.turns
+        self.items: Items = nouns.items
+        self.messages: Messages = nouns.messages
+        self.exchanges: Exchanges = nouns.exchanges
+        self.chains: Chains = nouns.chains
+        self.pairs: Pairs = nouns.pairs
+        self.journal: Journal = nouns.journal
 
     def changed(self, session_id: SessionId, kind: str, ref: str) -> None:
         """See the port."""
@@ -73,5 +92,5 @@ class SqlTx:
             if ready is not None:
                 self.topics.add(READY)
         if rows:
-            self._driver.write("add_changes", rows=rows)
+            self._driver.write_rows("add_changes", rows)
         self._changes.clear()

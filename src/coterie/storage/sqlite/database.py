@@ -20,6 +20,7 @@ TOKENS: Final = {
 }
 _BUSY_MS: Final = 5000
 _WAL_PAGES: Final = 4000
+_STATEMENTS_MAX: Final = 512
 _REMEDIES: Final[dict[int | None, str]] = {
     sqlite3.SQLITE_BUSY: "Close the program that writes to it",
     sqlite3.SQLITE_FULL: "Make room on its disk",
@@ -53,6 +54,11 @@ class SqliteDriver:
     def write(self, name: str, **params: object) -> None:
         """See `Driver`."""
         self._run(name, params)
+
+    def write_rows(self, name: str, rows: Sequence[Row]) -> None:
+        """See `Driver`."""
+        self.statements += 1
+        self.connection.executemany(STATEMENTS[name], rows)
 
     def move(self, name: str, **params: object) -> int:
         """See `Driver`."""
@@ -125,7 +131,11 @@ def connect(path: Path, *, read_only: bool = False, checks: bool = False) -> sql
     mode = ("rw" if checks else "ro") if read_only else "rwc"
     with explained(path):
         connection = sqlite3.connect(
-            f"file:{_quoted(path)}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
+            f"file:{_quoted(path)}?mode={mode}",
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=_STATEMENTS_MAX,
         )
     try:
         with explained(path):

@@ -22,7 +22,7 @@ from coterie.ports.feed import Feed
 from coterie.ports.ids import IdSource
 from coterie.ports.rows import HostFacts
 from coterie.ports.store import C, Query, R, UseCase
-from coterie.storage.sql.transaction import SqlTx
+from coterie.storage.sql.transaction import SqlNouns, SqlTx
 from coterie.storage.sqlite.database import SqliteDriver, connect, write_fault
 from coterie.storage.sqlite.writer import Answer, Job, SqliteWriter
 
@@ -42,6 +42,12 @@ READERS: Final = 4
 class _Asked:
     job: Job
     future: asyncio.Future[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    connection: sqlite3.Connection
+    nouns: SqlNouns
 
 
 class _Order(Enum):
@@ -144,20 +150,20 @@ class SqliteStore:
             self._asked.put(_Order.TIDY)
 
     def _read(self, query: Query[C, R], command: C) -> R:
-        driver = cast("SqliteDriver | None", getattr(self._local, "driver", None))
-        if driver is None:
+        reader = cast("_Reader | None", getattr(self._local, "reader", None))
+        if reader is None:
             connection = connect(self._path, read_only=True)
+            reader = self._local.reader = _Reader(connection, SqlNouns(SqliteDriver(connection)))
             self._reading.append(connection)
-            driver = self._local.driver = SqliteDriver(connection)
         try:
-            driver.connection.execute("BEGIN")
-            return query(SqlTx(driver, self.writer.host, self.writer.written_at), command)
+            reader.connection.execute("BEGIN")
+            return query(SqlTx(reader.nouns, self.writer.host, self.writer.written_at), command)
         except sqlite3.Error as error:
             raise write_fault(self._path, error) from error
         finally:
             # A fault of the disk ends the transaction by itself.
-            if driver.connection.in_transaction:
-                driver.connection.execute("ROLLBACK")
+            if reader.connection.in_transaction:
+                reader.connection.execute("ROLLBACK")
 
     def _serve(self) -> None:
         stopping = False

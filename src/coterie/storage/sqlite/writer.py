@@ -18,7 +18,7 @@ from coterie.ports.clock import Clock
 from coterie.ports.ids import IdSource
 from coterie.ports.rows import HostFacts
 from coterie.ports.store import Tx
-from coterie.storage.sql.transaction import SqlTx
+from coterie.storage.sql.transaction import SqlNouns, SqlTx
 from coterie.storage.sqlite.database import (
     SqliteDriver,
     be_patient,
@@ -69,6 +69,7 @@ class SqliteWriter:
         self.host = host
         """Who acts from the next batch on."""
         self.driver = SqliteDriver(connect(path))
+        self._nouns = SqlNouns(self.driver)
         self.commits = 0
         """Commits that wrote something: what the budgets count."""
         try:
@@ -188,7 +189,7 @@ class SqliteWriter:
         try:
             if begin:
                 connection.execute(begin)
-            tx = SqlTx(self.driver, self.host, now)
+            tx = SqlTx(self._nouns, self.host, now)
             result = job.use_case(tx, job.command, now, self._ids.new)
             tx.finish()
             if keep:

@@ -336,7 +336,7 @@ class NameCasesContract(LedgerContract):
             ("running", 0),
             ("queued", 1),
         ]
-        assert [receipts[one].message.state.value for one in (idle, busy, full)] == ["running", "queued", "queued"]
+        assert [receipts[one].state.value for one in (idle, busy, full)] == ["running", "queued", "queued"]
         for one in (busy, full):
             assert receipts[one].message.id in [waiting.message_id for waiting in await ledger.queue(one)]
 
