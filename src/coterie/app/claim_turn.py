@@ -20,23 +20,18 @@ EXPIRED_MAX: Final = 8
 
 def claim_session(step: Step, session_id: SessionId) -> Turn | None:
     """Start the head of one session's queue, if it is free and has one."""
-    session = step.tx.locks.session(session_id)
-    return _claim(step, session) if session is not None else None
-
-
-def _claim(step: Step, session: Session) -> Turn | None:
-    tx = step.tx
-    if session.held is not None:
-        return None
     # What this session has after these is found by the wake-up that their end has caused.
     for _ in range(EXPIRED_MAX):
-        waiting = head(tx.inputs.heads(session.id), session.streak)
-        if waiting is None:
+        found = step.tx.locks.heads(session_id)
+        if found is None or found[0].held is not None:
             return None
-        message = tx.messages.get(waiting.message_id) if waiting.message_id else None
-        if message is None or not is_over(message, step.now):
-            return _start(step, session, waiting, message)
-        expire(step, message)
+        session, heads = found
+        first = head(heads, session.streak)
+        if first is None:
+            return None
+        if first.message is None or not is_over(first.message, step.now):
+            return _start(step, session, first.input, first.message)
+        expire(step, first.message)
     return None
 
 
@@ -60,12 +55,12 @@ def claim_turn(tx: Tx, command: None, now: int, new_id: NewId) -> Turn | None:
     step, first = Step(tx, now, new_id), tx.locks.ready(None)
     if first is None:
         return None
-    turn = _claim(step, first)
+    turn = claim_session(step, first)
     if turn is not None:
         return turn
     # All that it had was no longer worth starting: the slot is for whoever waits next.
-    following = tx.locks.ready(first.id)
-    return _claim(step, following) if following is not None else None
+    following = tx.locks.ready(first)
+    return claim_session(step, following) if following is not None else None
 
 
 def anything_ready(tx: Tx, command: None) -> bool:

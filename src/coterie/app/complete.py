@@ -42,13 +42,13 @@ def complete(step: Step, message: Message, *, slot: bool, chain: Chain | None = 
         chain: The message's chain, if it was read before.
     """
     tx = step.tx
-    target = tx.sessions.lock([message.source_session_id]).get(message.source_session_id) if message.notify else None
-    if target is None:
+    found = tx.locks.target(message.source_session_id) if message.notify else None
+    if found is None:
         return None
+    target, places = found
     if chain is None or chain.id != message.chain_id:
         chain = tx.chains.get(message.chain_id)
     spent = chain is not None and is_spent(chain, tx.host.spending)
-    places = tx.inputs.places(target.id)
     arrival = Arrival(
         places,
         slot,

@@ -94,10 +94,10 @@ def _is_prompt(tx: Tx, input_id: InputId) -> bool:
 
 
 def _admitted(tx: Tx, session_id: SessionId) -> tuple[Session, Places]:
-    session = tx.sessions.lock([session_id]).get(session_id)
-    if session is None:
+    found = tx.locks.target(session_id)
+    if found is None:
         raise find.no_session(session_id)
-    places = tx.inputs.places(session.id)
+    session, places = found
     refuse(admission.admit_prompt(places, tx.host.limits.prompts_max))
     return session, places
 

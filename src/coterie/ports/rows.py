@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from coterie.core.chain import Spending
 from coterie.core.ids import ChainId, GrantId, HostId, InputId, MessageId, RequestId, SessionId, TurnId
 from coterie.core.inbound import Across, Waiting
+from coterie.core.ledger.message import Message
 from coterie.core.limits import Limits
 from coterie.core.permission import Mode
 from coterie.core.turn.items import Item
@@ -49,6 +50,15 @@ class Input:
     """Why it does not start though its session is free."""
     turn_id: TurnId | None = None
     """The running turn that may take it in: always for steering, for a message while it is offered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """An input that may start next."""
+
+    input: Input
+    message: Message | None
+    """What it brings, if it is no prompt."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from coterie.ports.reading import Directory, Exchanges
 from coterie.ports.rows import (
     AuditRow,
     Change,
+    Head,
     HostFacts,
     Input,
     NumberedItem,
@@ -90,12 +91,19 @@ class Sessions(Protocol):
 class Locks(Protocol):
     """Whatever decides is read under the locks of the sessions concerned; where one writer writes there are none."""
 
-    def session(self, session_id: SessionId) -> Session | None:
-        """Lock and read one session, unless somebody else has it: a claim waits for nobody."""
+    def target(self, session_id: SessionId) -> tuple[Session, Places] | None:
+        """Lock one session, and read it with what is taken of its queue."""
         ...
 
-    def ready(self, other_than: SessionId | None) -> Session | None:
-        """The same for the session whose input has waited longest for nothing but a slot, of those that are free."""
+    def heads(self, session_id: SessionId) -> tuple[Session, Heads[Head]] | None:
+        """Lock one session, and read it with what may start next; None where nothing may.
+
+        A claim waits for nobody: nothing may start either in a session that somebody else has locked.
+        """
+        ...
+
+    def ready(self, other_than: SessionId | None) -> SessionId | None:
+        """Lock the session whose input has waited longest for nothing but a slot, of those that nobody has locked."""
         ...
 
     def involve(self, ids: Iterable[SessionId]) -> None:
@@ -125,10 +133,6 @@ class Inputs(Protocol):
 
     def places(self, session_id: SessionId) -> Places:
         """What is taken."""
-        ...
-
-    def heads(self, session_id: SessionId) -> Heads[Input]:
-        """What may start next."""
         ...
 
     def page(self, session_id: SessionId, limit: int) -> tuple[Input, ...]:

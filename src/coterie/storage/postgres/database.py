@@ -41,7 +41,7 @@ _NAMED: Final = re.compile(r"(?<![:\w]):(\w+)")
 @lru_cache(maxsize=1024)
 def spelled(sql: str) -> str:
     """A shared statement with its parameters as the driver spells them."""
-    return _NAMED.sub(r"%(\1)s", sql.replace("%", "%%"))
+    return _NAMED.sub(r"%(\1)s", sql.replace("%", "%%").replace("?", "%s"))
 
 
 def shown(url: str) -> str:

@@ -52,11 +52,11 @@ class PostgresDriver:
         if self._first and name not in _KEYS:
             first, self._first = self._first, []
             self._wait_for(first)
-        sql = STATEMENTS[name]
-        if "..." in sql:
-            sql, params = spread(sql, params)
         self.statements += 1
-        cursor = self.connection.execute(cast("Any", spelled(sql)), params)
+        sql, given = STATEMENTS[name], cast("Any", params)
+        if "..." in sql:
+            sql, given = spread(sql, params)
+        cursor = self.connection.execute(cast("Any", spelled(sql)), given)
         if cursor.rowcount > 0 and not (cursor.statusmessage or "").startswith("SELECT"):
             self.wrote = True
         return cursor

@@ -2,28 +2,49 @@
 
 from collections.abc import Iterable, Sequence
 
+from coterie.core.admission import Heads, Places
 from coterie.core.ids import MessageId, SessionId, TurnId
 from coterie.core.session.session import Session
 from coterie.core.turn.turn import Turn
-from coterie.storage.sql._queue import SqlTurns
-from coterie.storage.sql._sessions import SqlSessions
+from coterie.ports.rows import Head
+from coterie.storage.sql._messages import message_of
+from coterie.storage.sql._queue import SqlTurns, input_of, places_of
+from coterie.storage.sql._sessions import session_of
 from coterie.storage.sql.driver import Driver
 
 
 class SqlLocks:
     """Implements `ports.store.Locks`."""
 
-    def __init__(self, driver: Driver, sessions: SqlSessions, turns: SqlTurns) -> None:
-        self._driver, self._sessions, self._turns = driver, sessions, turns
+    def __init__(self, driver: Driver, turns: SqlTurns) -> None:
+        self._driver, self._turns = driver, turns
 
-    def session(self, session_id: SessionId) -> Session | None:
+    def target(self, session_id: SessionId) -> tuple[Session, Places] | None:
         """See the port."""
-        return self._sessions.get(session_id) if self._driver.take_session(session_id) else None
+        self._driver.lock_sessions([session_id])
+        row = self._driver.one("target", id=session_id)
+        return (session_of(row), places_of(row[14:])) if row else None
 
-    def ready(self, other_than: SessionId | None) -> Session | None:
+    def heads(self, session_id: SessionId) -> tuple[Session, Heads[Head]] | None:
+        """See the port."""
+        if not self._driver.take_session(session_id):
+            return None
+        rows = self._driver.all("heads", id=session_id)
+        promoted = prompt = message = None
+        for row in rows:
+            found = Head(input_of(row[14:24]), message_of(row[24:]) if row[24] else None)
+            if found.input.promoted:
+                promoted = found
+            elif found.message is None:
+                prompt = found
+            else:
+                message = found
+        return (session_of(rows[0]), Heads(promoted, prompt, message)) if rows else None
+
+    def ready(self, other_than: SessionId | None) -> SessionId | None:
         """See the port."""
         found = self._driver.take_ready(other_than or "")
-        return self._sessions.get(SessionId(found)) if found else None
+        return SessionId(found) if found else None
 
     def involve(self, ids: Iterable[SessionId]) -> None:
         """See the port."""

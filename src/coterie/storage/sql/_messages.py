@@ -32,7 +32,8 @@ _ENCODER: Final = msgspec.json.Encoder()
 _DECODERS: Final = {name: msgspec.json.Decoder(type_) for name, type_ in ITEM_KINDS.items()}
 
 
-def _message(row: Row) -> Message:
+def message_of(row: Row) -> Message:
+    """The message that a row of `{messages}` holds."""
     values = list(row[:24])
     values[6], values[8], values[9] = _KINDS[row[6]], _STATES[row[8]], bool(row[9])
     values[15], values[17] = Joined(row[15]) if row[15] else None, Via(row[17]) if row[17] else None
@@ -41,7 +42,7 @@ def _message(row: Row) -> Message:
 
 
 def _messages(rows: Sequence[Row]) -> tuple[Message, ...]:
-    return tuple(map(_message, rows))
+    return tuple(map(message_of, rows))
 
 
 class SqlMessages:
@@ -83,7 +84,7 @@ class SqlMessages:
 
     def _one(self, name: str, **params: object) -> Message | None:
         row = self._driver.one(name, **params)
-        return _message(row) if row else None
+        return message_of(row) if row else None
 
     def get(self, message_id: MessageId) -> Message | None:
         """See the port."""
@@ -153,7 +154,7 @@ class SqlExchanges:
 
     def _one(self, name: str, **params: object) -> Message | None:
         row = self._driver.one(name, **params)
-        return _message(row) if row else None
+        return message_of(row) if row else None
 
     def inbound(self, session_id: SessionId) -> Message | None:
         """See the port."""
@@ -180,7 +181,7 @@ class SqlExchanges:
     ) -> tuple[tuple[int, Message], ...]:
         """See the port."""
         rows = self._driver.all("page_chain", chain_id=chain_id, after=after, limit=limit, party=party)
-        return tuple((row[24], _message(row)) for row in rows)
+        return tuple((row[24], message_of(row)) for row in rows)
 
     def current(self, session_id: SessionId) -> Message | None:
         """See the port."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from coterie.core.admission import Heads, Places
+from coterie.core.admission import Places
 from coterie.core.ids import ChainId, InputId, MessageId, SessionId, TurnId
 from coterie.core.inbound import Waiting
 from coterie.core.permission import Mode
@@ -23,12 +23,19 @@ def _turn(row: Row) -> Turn:
     return Turn(*values)
 
 
+def input_of(row: Row) -> Input:
+    """The input that a row of `{inputs}` holds."""
+    return Input(*row[:7], promoted=bool(row[7]), waiting=Waiting(row[8]) if row[8] else None, turn_id=row[9])
+
+
 def inputs_of(rows: Sequence[Row]) -> tuple[Input, ...]:
-    """The inputs that rows of `{inputs}` hold."""
-    return tuple(
-        Input(*row[:7], promoted=bool(row[7]), waiting=Waiting(row[8]) if row[8] else None, turn_id=row[9])
-        for row in rows
-    )
+    """The same for many rows."""
+    return tuple(map(input_of, rows))
+
+
+def places_of(row: Row) -> Places:
+    """What is taken of a queue, by a row of four counts."""
+    return Places(row[0], row[1], row[2], running=bool(row[3]))
 
 
 class SqlInputs:
@@ -57,19 +64,7 @@ class SqlInputs:
         """See the port."""
         row = self._driver.one("places", id=session_id)
         assert row is not None
-        return Places(row[0], row[1], row[2], running=bool(row[3]))
-
-    def heads(self, session_id: SessionId) -> Heads[Input]:
-        """See the port."""
-        promoted = prompt = message = None
-        for found in inputs_of(self._driver.all("heads", id=session_id)):
-            if found.promoted:
-                promoted = found
-            elif found.message_id is None:
-                prompt = found
-            else:
-                message = found
-        return Heads(promoted, prompt, message)
+        return places_of(row)
 
     def page(self, session_id: SessionId, limit: int) -> tuple[Input, ...]:
         """See the port."""
@@ -78,7 +73,7 @@ class SqlInputs:
     def get(self, input_id: InputId) -> Input | None:
         """See the port."""
         row = self._driver.one("get_input", id=input_id)
-        return inputs_of([row])[0] if row else None
+        return input_of(row) if row else None
 
     def remove(self, input_id: InputId) -> bool:
         """See the port."""

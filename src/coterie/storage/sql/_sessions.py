@@ -16,7 +16,8 @@ _NEAR_POOL = 1000
 """How many of the newest names are compared: a bound on the cost of a typing error."""
 
 
-def _session(row: Row) -> Session:
+def session_of(row: Row) -> Session:
+    """The session that a row of `{sessions}` and its creator holds."""
     id_, title, path, model, mode, held, streak, ready, revision, created_at, updated_at = row[:11]
     return Session(
         SessionId(id_),
@@ -63,17 +64,17 @@ class SqlSessions:
             return {}
         self._driver.lock_sessions(ordered)
         rows = self._driver.all("get_sessions", ids=ordered)
-        return {session.id: session for session in map(_session, rows)}
+        return {session.id: session for session in map(session_of, rows)}
 
     def get(self, session_id: SessionId) -> Session | None:
         """See the port."""
         row = self._driver.one("get_sessions", ids=[session_id])
-        return _session(row) if row else None
+        return session_of(row) if row else None
 
     def known(self, session_id: SessionId) -> Session | None:
         """See the port."""
         row = self._driver.one("known_session", id=session_id)
-        return replace(_session(row), deleted=bool(row[14])) if row else None
+        return replace(session_of(row), deleted=bool(row[14])) if row else None
 
     def add(self, session: Session, plugin: str | None = None) -> None:
         """See the port."""
@@ -158,7 +159,7 @@ class SqlDirectory:
         updated_at, number = before or (1 << 62, 1 << 62)
         rows = self._driver.all("page_sessions", updated_at=updated_at, number=number, limit=limit)
         return tuple(
-            (_session(row), row[14], status_of(running=bool(row[15]), waiting=bool(row[16]), newest=row[17]))
+            (session_of(row), row[14], status_of(running=bool(row[15]), waiting=bool(row[16]), newest=row[17]))
             for row in rows
         )
 

@@ -58,9 +58,15 @@ SELECT {messages} FROM (SELECT {messages}, number FROM messages
     WHERE source_session_id = :source ORDER BY number DESC LIMIT :window) sent
 WHERE target_session_id = :target AND kind <> 'completion' ORDER BY number DESC LIMIT 1
 
+-- What is open is found by the queue and by the running turn, so that no index has to follow each message's state.
+
 -- name: open_to
-SELECT {messages} FROM messages
-WHERE target_session_id = :target AND kind <> 'completion' AND state IN ('queued', 'running') ORDER BY number
+SELECT {m.messages}, m.number FROM inputs i JOIN messages m ON m.id = i.message_id
+WHERE i.session_id = :target AND m.kind <> 'completion' AND m.state = 'queued'
+UNION ALL
+SELECT {m.messages}, m.number FROM turns t JOIN messages m ON m.turn_id = t.id
+WHERE t.session_id = :target AND t.state = 'running' AND m.kind <> 'completion' AND m.state = 'running'
+ORDER BY 25
 
 -- name: recent_inbound
 SELECT {messages}, number FROM messages WHERE target_session_id = :session_id ORDER BY number DESC LIMIT :limit
@@ -74,9 +80,12 @@ SELECT {messages}, number FROM messages WHERE chain_id = :chain_id AND number > 
 ORDER BY number LIMIT :limit
 
 -- name: first_open
-SELECT {messages} FROM messages
-WHERE target_session_id = :session_id AND state IN ('queued', 'running') AND kind <> 'completion'
-ORDER BY CASE WHEN state = 'running' THEN 0 ELSE 1 END, number LIMIT 1
+SELECT {m.messages}, 0, m.number FROM turns t JOIN messages m ON m.turn_id = t.id
+WHERE t.session_id = :session_id AND t.state = 'running' AND m.kind <> 'completion' AND m.state = 'running'
+UNION ALL
+SELECT {m.messages}, 1, m.number FROM inputs i JOIN messages m ON m.id = i.message_id
+WHERE i.session_id = :session_id AND m.kind <> 'completion' AND m.state = 'queued'
+ORDER BY 25, 26 LIMIT 1
 
 -- name: add_chain
 INSERT INTO chains (id, messages, sessions, created_at, cost, tokens, grants)

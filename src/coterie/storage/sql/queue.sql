@@ -15,14 +15,31 @@ SELECT
 FROM inputs WHERE session_id = :id
 
 -- name: heads
-SELECT * FROM (SELECT {inputs} FROM inputs
-    WHERE session_id = :id AND promoted = 1 AND waiting IS NULL ORDER BY place LIMIT 1) f
-UNION ALL
-SELECT * FROM (SELECT {inputs} FROM inputs
-    WHERE session_id = :id AND promoted = 0 AND waiting IS NULL AND kind = 'prompt' ORDER BY place LIMIT 1) p
-UNION ALL
-SELECT * FROM (SELECT {inputs} FROM inputs
-    WHERE session_id = :id AND promoted = 0 AND waiting IS NULL AND message_id IS NOT NULL ORDER BY place LIMIT 1) m
+SELECT {s.sessions}, l.created_by_session_id, {i.inputs}, {m.messages} FROM (
+    SELECT * FROM (SELECT number FROM inputs
+        WHERE session_id = :id AND promoted = 1 AND waiting IS NULL ORDER BY place LIMIT 1) f
+    UNION ALL
+    SELECT * FROM (SELECT number FROM inputs
+        WHERE session_id = :id AND promoted = 0 AND waiting IS NULL AND kind = 'prompt' ORDER BY place LIMIT 1) p
+    UNION ALL
+    SELECT * FROM (SELECT number FROM inputs
+        WHERE session_id = :id AND promoted = 0 AND waiting IS NULL AND message_id IS NOT NULL ORDER BY place LIMIT 1) m
+) h
+JOIN inputs i ON i.number = h.number
+JOIN sessions s ON s.id = :id AND s.deleted_at IS NULL
+LEFT JOIN session_links l ON l.session_id = s.id
+LEFT JOIN messages m ON m.id = i.message_id
+
+-- name: target
+SELECT {s.sessions}, l.created_by_session_id, p.prompts, p.messages, p.completions,
+    EXISTS (SELECT 1 FROM turns WHERE session_id = :id AND state = 'running')
+FROM sessions s LEFT JOIN session_links l ON l.session_id = s.id CROSS JOIN (
+    SELECT
+        COUNT(CASE WHEN kind IN ('prompt', 'steer') THEN 1 END) AS prompts,
+        COUNT(CASE WHEN kind IN ('task', 'message') THEN 1 END) AS messages,
+        COUNT(CASE WHEN kind = 'completion' THEN 1 END) AS completions
+    FROM inputs WHERE session_id = :id) p
+WHERE s.id = :id AND s.deleted_at IS NULL
 
 -- name: page_inputs
 SELECT {inputs} FROM inputs WHERE session_id = :id

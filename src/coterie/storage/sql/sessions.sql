@@ -104,10 +104,11 @@ SELECT COUNT(*) FROM session_links l WHERE l.created_by_session_id = :id AND (
     OR EXISTS (SELECT 1 FROM inputs i WHERE i.session_id = l.session_id))
 
 -- name: touch
-UPDATE sessions SET revision = revision + :changes, ready = CASE
-    WHEN held IS NULL AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.session_id = :id AND t.state = 'running')
-    THEN (SELECT MIN(i.number) FROM inputs i WHERE i.session_id = :id AND i.waiting IS NULL) END
-WHERE id = :id RETURNING revision, ready, updated_at
+UPDATE sessions SET revision = revision + v.column2, ready = CASE
+    WHEN held IS NULL AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.session_id = sessions.id AND t.state = 'running')
+    THEN (SELECT MIN(i.number) FROM inputs i WHERE i.session_id = sessions.id AND i.waiting IS NULL) END
+FROM (VALUES (:rows...)) v
+WHERE id = v.column1 RETURNING id, revision, ready, updated_at
 
 -- name: set_updated
 UPDATE sessions SET updated_at = :now WHERE id = :id

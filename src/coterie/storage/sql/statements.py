@@ -5,10 +5,10 @@ table, called `X.Event`, with `{sources}` and `{target}` filled in, so the guard
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from coterie.core.ledger.states import MESSAGE_TABLE
 from coterie.core.turn.states import TURN_TABLE
@@ -74,40 +74,29 @@ def load(*names: str, package: str = _PACKAGE) -> dict[str, str]:
     return found
 
 
-def spread(sql: str, params: Mapping[str, object]) -> tuple[str, dict[str, object]]:
-    """Write out lists: ids `(:ids...)`, padded to a power of two so that few texts serve all lengths, and rows."""
-    filled: dict[str, object] = {}
-    shapes: list[tuple[str, int, int]] = []
-    for name, value in params.items():
-        if not isinstance(value, list):
-            filled[name] = value
-            continue
-        rows = cast("list[object]", value)
-        if isinstance(rows[0], tuple):
-            width = len(cast("tuple[object, ...]", rows[0]))
-            cells = [cell for row in cast("list[tuple[object, ...]]", rows) for cell in row]
-        else:
-            width, cells = 0, rows + [rows[-1]] * ((1 << (len(rows) - 1).bit_length()) - len(rows))
-        shapes.append((name, len(cells), width))
-        filled.update(zip(_cell_names(name, len(cells)), cells, strict=True))
-    return _written_out(sql, tuple(shapes)), filled
+def spread(sql: str, params: Mapping[str, object]) -> tuple[str, Sequence[object] | Mapping[str, object]]:
+    """Write out a list of ids `(:ids...)`, padded to a power of two so that few texts serve all lengths, or of rows.
+
+    A list that stands alone becomes question marks, which are bound faster than names.
+    """
+    (name,) = (name for name, value in params.items() if isinstance(value, list))
+    listed = cast("list[Any]", params[name])
+    if isinstance(listed[0], tuple):
+        width, cells = len(cast("tuple[object, ...]", listed[0])), [cell for row in listed for cell in row]
+    else:
+        width, cells = 0, listed + [listed[-1]] * ((1 << (len(listed) - 1).bit_length()) - len(listed))
+    if len(params) == 1:
+        return _written_out(sql, name, len(cells), width, named=False), cells
+    named = {key: given for key, given in params.items() if key != name}
+    named |= {f"{name}_{number}": cell for number, cell in enumerate(cells)}
+    return _written_out(sql, name, len(cells), width, named=True), named
 
 
 @lru_cache(maxsize=256)
-def _cell_names(name: str, cells: int) -> tuple[str, ...]:
-    return tuple(f"{name}_{number}" for number in range(cells))
-
-
-@lru_cache(maxsize=256)
-def _written_out(sql: str, shapes: tuple[tuple[str, int, int], ...]) -> str:
-    for name, cells, width in shapes:
-        names = [f":{name}_{number}" for number in range(cells)]
-        if width:
-            listed = ", ".join(f"({', '.join(names[at : at + width])})" for at in range(0, cells, width))
-        else:
-            listed = f"({', '.join(names)})"
-        sql = sql.replace(f"(:{name}...)", listed)
-    return sql
+def _written_out(sql: str, name: str, cells: int, width: int, *, named: bool) -> str:
+    marks = [f":{name}_{number}" if named else "?" for number in range(cells)]
+    rows = [f"({', '.join(marks[at : at + width])})" for at in range(0, cells, width)] if width else []
+    return sql.replace(f"(:{name}...)", ", ".join(rows) if width else f"({', '.join(marks)})")
 
 
 def migrations(tokens: Mapping[str, str]) -> tuple[tuple[int, str], ...]:

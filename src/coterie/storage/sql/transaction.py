@@ -18,10 +18,15 @@ from coterie.storage.sql.journal import CHECKS, SqlJournal
 from coterie.storage.sql.statements import load
 
 STATEMENTS: Final = load("sessions", "queue", "messages", "pairs", "journal") | CHECKS
-
+SPREAD: Final = frozenset(name for name, text in STATEMENTS.items() if "..." in text)
+"""Those that take a list."""
 
 UPDATED_MS: Final = 1000
 """How exact `updated_at` is: it orders lists for people, and moving it in its index with every change is dear."""
+
+
+TOUCHED_MAX: Final = 64
+"""Sessions that one statement touches."""
 
 
 class SqlNouns:
@@ -35,7 +40,7 @@ class SqlNouns:
         self.inputs = SqlInputs(driver)
         self.marks = SqlMarks(driver)
         self.turns = SqlTurns(driver)
-        self.locks = SqlLocks(driver, self.sessions, self.turns)
+        self.locks = SqlLocks(driver, self.turns)
         self.items = SqlItems(driver)
         self.messages = SqlMessages(driver)
         self.exchanges = SqlExchanges(driver)
@@ -78,19 +83,20 @@ class SqlTx:
 
     def finish(self) -> None:
         """Write the collected changes: one revision each, and whether the session can start something now."""
+        touched = [(session_id, len(self._changes[session_id])) for session_id in sorted(self._changes)]
         rows: list[tuple[object, ...]] = []
-        for session_id in sorted(self._changes):
-            changes = self._changes[session_id]
-            row = self._driver.one("touch", id=session_id, changes=len(changes), now=self._now)
-            assert row is not None
-            revision, ready, updated_at = row
-            if self._now - updated_at >= UPDATED_MS:
-                self._driver.write("set_updated", id=session_id, now=self._now)
-            first = revision - len(changes) + 1
-            rows += [(session_id, number, kind, ref, self._now) for number, (kind, ref) in enumerate(changes, first)]
-            self.topics.add(session_id)
-            if ready is not None:
-                self.topics.add(READY)
+        for at in range(0, len(touched), TOUCHED_MAX):
+            for session_id, revision, ready, updated_at in self._driver.all(
+                "touch", rows=touched[at : at + TOUCHED_MAX]
+            ):
+                if self._now - updated_at >= UPDATED_MS:
+                    self._driver.write("set_updated", id=session_id, now=self._now)
+                changes = self._changes[session_id]
+                first = revision - len(changes) + 1
+                rows += [(session_id, at, kind, ref, self._now) for at, (kind, ref) in enumerate(changes, first)]
+                self.topics.add(session_id)
+                if ready is not None:
+                    self.topics.add(READY)
         if rows:
             self._driver.write_rows("add_changes", rows)
         self._changes.clear()

@@ -9,7 +9,7 @@ from typing import Final
 from coterie.core.errors import DatabaseCorruptError, DatabaseUnusableError, HostError, SchemaNewerError, StorageError
 from coterie.storage.sql.driver import Row
 from coterie.storage.sql.statements import migrations, spread
-from coterie.storage.sql.transaction import STATEMENTS
+from coterie.storage.sql.transaction import SPREAD, STATEMENTS
 
 TOKENS: Final = {
     "key": "TEXT",
@@ -36,11 +36,12 @@ class SqliteDriver:
         """How many statements ran: what the budgets count."""
 
     def _run(self, name: str, params: dict[str, object]) -> sqlite3.Cursor:
-        sql = STATEMENTS[name]
-        if "..." in sql:
-            sql, params = spread(sql, params)
         self.statements += 1
-        return self.connection.execute(sql, params)
+        sql = STATEMENTS[name]
+        if name not in SPREAD:
+            return self.connection.execute(sql, params)
+        text, given = spread(sql, params)
+        return self.connection.execute(text, given)
 
     def one(self, name: str, **params: object) -> Row | None:
         """See `Driver`."""

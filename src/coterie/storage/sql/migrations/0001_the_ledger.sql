@@ -80,7 +80,6 @@ CREATE INDEX messages_turn ON messages (turn_id) WHERE turn_id IS NOT NULL;
 CREATE INDEX messages_target ON messages (target_session_id, number);
 CREATE INDEX messages_source ON messages (source_session_id, number);
 CREATE INDEX messages_chain ON messages (chain_id, number);
-CREATE INDEX messages_open ON messages (target_session_id, number) WHERE state IN ('queued', 'running');
 CREATE INDEX messages_expiry ON messages (expires_at) WHERE state = 'queued' AND expires_at IS NOT NULL;
 CREATE UNIQUE INDEX messages_one_completion ON messages (reply_to) WHERE reply_to IS NOT NULL;
 
