@@ -15,6 +15,7 @@ from coterie.app import recover
 from coterie.app.claim_turn import anything_ready, claim_turn
 from coterie.app.expire import anything_due, expire_due
 from coterie.app.idempotency import anything_old, forget_old
+from coterie.app.settle_turn import SettleTurn, settle_turn
 from coterie.core.errors import HostError
 from coterie.core.ids import TurnId
 from coterie.core.turn.turn import Turn
@@ -37,6 +38,8 @@ class Supervisor:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._begun: set[TurnId] = set()
         """Turns that a worker has begun and not ended: if nobody works on one, its worker broke."""
+        self._again_at: dict[TurnId, float] = {}
+        """Monotonic time of the next try for turns that could not be settled."""
         self._parks: Counter[TurnId] = Counter()
         """How many sleeps of a turn are under way: the first gives its slot back, the last takes one again."""
         self._look = asyncio.Event()
@@ -202,9 +205,16 @@ class Supervisor:
             pass
 
     async def _adopt(self) -> None:
-        """Give a worker to turns of this epoch that none was given to; end those whose worker broke."""
+        """Give a worker to turns of this epoch that have none; end those that were fenced, or whose worker broke."""
         for turn in await self._parts.store.read(recover.turns_running_here, None):
-            if turn.id not in self._workers and self.reserve():
+            if turn.id in self._workers or self._parts.clock.monotonic() < self._again_at.get(turn.id, 0.0):
+                continue
+            if turn.fenced and turn.id not in self._begun:
+                # Nothing of it is to run, so its end needs no slot.
+                await self._parts.store.run(
+                    settle_turn, SettleTurn(turn.id, cancelled=True, counted=False, slot=False), brief=True
+                )
+            elif self.reserve():
                 self.hand_over(turn.id)
 
     async def _work(self, turn_id: TurnId) -> None:
@@ -236,6 +246,8 @@ class Supervisor:
             following = await self._worker.fail(turn_id, "The host failed in this turn; its log has the cause.")
         except HostError:
             _LOG.exception("turn %s could not be settled; the next audit tries again", turn_id)
+            self._again_at[turn_id] = self._parts.clock.monotonic() + self._audit_s
             return None
         self._begun.discard(turn_id)
+        self._again_at.pop(turn_id, None)
         return following

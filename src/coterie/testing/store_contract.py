@@ -25,10 +25,12 @@ from coterie.testing.contract.lifecycle import (
     LifecycleKeysContract,
 )
 from coterie.testing.contract.offering import OfferContract
+from coterie.testing.contract.paging import PagingContract
 from coterie.testing.contract.queue import HeldContract, QueueContract
 from coterie.testing.contract.queue_cases import NameCasesContract, QueueCasesContract
 from coterie.testing.contract.reading import ReadingContract
 from coterie.testing.contract.recovery import RecoveryContract
+from coterie.testing.contract.repeating import RepeatingContract
 from coterie.testing.contract.resuming import ResumingContract
 from coterie.testing.contract.retrying import RetryingContract
 from coterie.testing.contract.sending import ChainContract, SendingContract
@@ -75,6 +77,8 @@ class StoreContract(
     AftermathContract,
     ResumingContract,
     ReadingContract,
+    PagingContract,
+    RepeatingContract,
     CommitContract,
     BudgetContract,
     AnsweredOnceContract,

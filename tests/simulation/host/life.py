@@ -249,7 +249,6 @@ class HostLife:
         names = [getattr(job.use_case, "__qualname__", "").split(".")[0] for job in jobs]
         faults = [type(answer.error).__name__ for answer in answers if answer.error is not None]
         self.chronicle.tell(f"commit of {', '.join(names)}: {changes} changes {faults or ''} {hit or ''}")
-        self.witness.time_is_unknown |= hit is Hit.UNKNOWN_COMMIT
         self._checks += 1
         if self._checks % 16 == 0 and self._started:
             store.look(lambda tx, _: self.witness.check(tx), None)
@@ -258,7 +257,6 @@ class HostLife:
         """A process is ready."""
         self._started = True
         self.witness.starts()
-        self.witness.time_is_unknown = False
         store.look(lambda tx, _: self.witness.check(tx), None)
         store.look(lambda tx, _: self.witness.has_kept(tx, self._before, resume=self._like.resume), None)
 

@@ -54,8 +54,6 @@ class HostWitness:
         """Until when queued messages are worth starting."""
         self._free_at = 0.0
         """Since when there is a slot."""
-        self._manned_at = 0.0
-        """Since when each running turn has one: who asked for it may have gone before it got its worker."""
         self.sessions: list[SessionId] = []
         self.gone: set[SessionId] = set()
         """Deleted."""
@@ -65,8 +63,6 @@ class HostWitness:
         self.messages: dict[MessageId, Message] = {}
         self.settled_at: dict[MessageId, float] = {}
         self.requests: list[Request] = []
-        self.time_is_unknown = False
-        """The writer has not learned of its last commit."""
         self._changed_at = 0
         self._seen = 0
         """The number of the last change that was looked at."""
@@ -82,7 +78,7 @@ class HostWitness:
         if not changes:
             return 0
         at = [self._changed_at, *(change.at for change in changes)]
-        assert at == sorted(at) or self.time_is_unknown, "the time of the ledger never steps back"
+        assert at == sorted(at), "the time of the ledger never steps back"
         self._changed_at = at[-1]
         self._seen = changes[-1].number
         for id_ in dict.fromkeys(change.session_id for change in changes):
@@ -102,10 +98,8 @@ class HostWitness:
         busy = len(self.busy())
         if busy >= self._slots:
             self._free_at = now_s
-        if busy > self._slots:
-            self._manned_at = now_s
         for id_, since_s in self._due.items():
-            able_s = max(since_s, self._free_at if id_ in self.sessions else self._manned_at)
+            able_s = max(since_s, self._free_at) if id_ in self.sessions else since_s
             late_s = now_s - able_s - self._patience_s
             assert late_s <= 0, f"{id_} is {late_s:.3f} s late"
 

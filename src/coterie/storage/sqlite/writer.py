@@ -80,7 +80,7 @@ class SqliteWriter:
             self.driver.connection.close()
             raise
         self.written_at: int = row[0] if row else 0
-        """The time of the last commit, which no later one goes behind."""
+        """The time of the last batch, which no later one goes behind."""
         self._flushes: deque[float] = deque(maxlen=8)
         self._waits = True
         """Whether the connection waits for other programs that have the file."""
@@ -156,7 +156,9 @@ class SqliteWriter:
     def _fill(self, jobs: Sequence[Job]) -> list[Answer]:
         """Perform *jobs* in the transaction that has begun, and commit it."""
         connection = self.driver.connection
-        now, before = max(self._clock.now_ms(), self.written_at), connection.total_changes
+        # Also a commit that is reported as failed may be kept, and nothing later may be dated before it.
+        now = self.written_at = max(self._clock.now_ms(), self.written_at)
+        before = connection.total_changes
         try:
             answers = [self._perform(job, now, alone=len(jobs) == 1) for job in jobs]
         except _TransactionEndedError as ended:
@@ -180,7 +182,6 @@ class SqliteWriter:
         # What was rolled back is counted in `total_changes` too.
         if connection.total_changes != before and any(answer.error is None for answer in answers):
             self.commits += 1
-            self.written_at = now
         return answers
 
     def _perform(self, job: Job, now: int, *, alone: bool) -> Answer:
