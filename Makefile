@@ -2,9 +2,14 @@
 
 PYTHON ?= python3
 ARGS ?=
+# Lives and stories of each suite, and kills on each database, of `make long`; one life, for `make sim`.
 SEEDS ?= 3000
+KILLS ?= 50
+SEED ?=
 # Set to anything to measure coverage while testing.
 COVER ?=
+# Processes that test side by side.
+WORKERS ?= auto
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -12,10 +17,10 @@ USER_STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input install --quiet
 PYTEST := $(if $(COVER),$(BIN)/coverage run --parallel-mode -m pytest,$(BIN)/pytest)
-QUICK_TESTS := $(wildcard tests/unit tests/contract) tests/test_tidy.py
+QUICK_TESTS := tests/unit $(filter-out %postgres.py %_locks.py %_server.py %_feed.py,$(wildcard tests/contract/test_*.py)) tests/test_tidy.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up setup fmt lint quick test contract long coverage package rest check bench docs clean
+.PHONY: help demo up setup fmt lint quick test contract sim kills faults long coverage package rest check bench docs clean
 
 help:  ## say what can be made
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-9s %s\n", $$1, $$2 }'
@@ -39,17 +44,26 @@ lint: $(DEV_STAMP)  ## style, types and arrows
 	@$(BIN)/lint-imports --no-logo
 
 quick: lint  ## lint, unit and contract tests: before each commit
-	@$(PYTEST) -q $(QUICK_TESTS) $(ARGS)
+	@$(PYTEST) -q -n $(WORKERS) --dist worksteal $(QUICK_TESTS) $(ARGS)
 
 test: $(DEV_STAMP)  ## every test that runs without a service; ends with what was skipped and why
 	@$(if $(COVER),$(BIN)/coverage erase)
-	@$(PYTEST) $(ARGS)
+	@$(PYTEST) -n $(WORKERS) --dist worksteal $(ARGS)
 
 contract: $(DEV_STAMP)  ## the suites that every store must pass
 	@$(PYTEST) tests/contract $(ARGS)
 
-long: $(DEV_STAMP)  ## many random lives of the ledger: make long SEEDS=3000
-	@COTERIE_SEEDS=$(or $(SEEDS),3000) $(PYTEST) tests/simulation --timeout 36000 $(ARGS)
+sim: $(DEV_STAMP)  ## tell the life of one simulated host again: make sim SEED=123
+	@$(BIN)/python -m tests.simulation.host $(SEED)
+
+kills: $(DEV_STAMP)  ## kill hosts under load: make kills KILLS=8 ARGS='--store postgres'
+	@$(BIN)/python -m tests.kills --kills $(KILLS) $(ARGS)
+
+faults: $(DEV_STAMP)  ## put faults into a copy of the product; fails if the tests do not notice one
+	@$(BIN)/python -m tests.faults $(ARGS)
+
+long: $(DEV_STAMP)  ## many seeds and kills, half an hour: make long SEEDS=3000 KILLS=50
+	@$(BIN)/python -m tests.long --seeds $(SEEDS) --kills $(KILLS) $(ARGS)
 
 coverage: $(DEV_STAMP)  ## hold the last `make test COVER=1` against its bounds
 	@$(BIN)/coverage combine --quiet
@@ -65,12 +79,12 @@ package: $(DEV_STAMP)  ## build the wheel and run it in an empty environment
 	@$(PYTHON) tests/host/wheel.py build/package/bin/coterie
 	@echo "the wheel installs, and answers with one key and no file"
 
-rest: lint coverage package  # what `check` does besides the tests
+rest: lint coverage faults package  # what `check` does besides the tests
 
 check:  ## all that CI runs
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory test COVER=1
-	@$(MAKE) --no-print-directory coverage package
+	@$(MAKE) --no-print-directory coverage faults package
 
 bench: $(DEV_STAMP)  ## measure, beside the budgets
 	@$(BIN)/python -m benchmarks $(ARGS)
