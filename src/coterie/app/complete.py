@@ -47,8 +47,8 @@ def complete(step: Step, message: Message, *, slot: bool, chain: Chain | None = 
         return None
     target, places = found
     if chain is None or chain.id != message.chain_id:
-        chain = tx.chains.get(message.chain_id)
-    spent = chain is not None and is_spent(chain, tx.host.spending)
+        (chain,) = tx.chains.lock([message.chain_id])
+    spent = is_spent(chain, tx.host.spending)
     arrival = Arrival(
         places,
         slot,

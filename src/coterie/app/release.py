@@ -9,7 +9,7 @@ from coterie.app.idempotency import Key, once, until
 from coterie.app.step import Step
 from coterie.core.chain import grants_of_release, is_spent
 from coterie.core.errors import NotFoundError
-from coterie.core.ids import ChainId, GrantId, NewId, RequestId, SessionId
+from coterie.core.ids import GrantId, NewId, RequestId, SessionId
 from coterie.core.inbound import Waiting
 from coterie.core.ledger.states import InputRemoved
 from coterie.ports.rows import AuditRow, Input, PairGrant, PairRequest
@@ -89,16 +89,13 @@ def release(tx: Tx, command: Release, now: int, new_id: NewId) -> tuple[int, boo
 
 def _unmark(tx: Tx, marked: tuple[Input, ...]) -> set[SessionId]:
     """Let inputs go, with leave for their chains to spend as much again; returns the sessions concerned."""
-    freed: set[SessionId] = set()
-    granted: set[ChainId] = set()
-    for waiting in marked:
-        chain = tx.chains.get(waiting.chain_id)
-        if chain is not None and chain.id not in granted and is_spent(chain, tx.host.spending):
-            granted.add(chain.id)
+    freed = {waiting.session_id for waiting in marked}
+    for chain in tx.chains.lock(sorted({waiting.chain_id for waiting in marked})) if marked else ():
+        if is_spent(chain, tx.host.spending):
             tx.chains.grant(chain.id, grants_of_release(chain, tx.host.spending))
             freed.update(tx.marks.free_chain(chain.id))
+    for waiting in marked:
         tx.marks.mark(waiting.id, None)
-        freed.add(waiting.session_id)
     for waiting in marked:
         message = tx.messages.get(waiting.message_id) if waiting.message_id else None
         if message is not None and waiting.waiting is Waiting.ACROSS_PROJECTS:

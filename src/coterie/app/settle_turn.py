@@ -100,6 +100,9 @@ def end_turn(
     tx.wake(turn.id)
     if turn.news:
         _leave_news(step, turn, event)
+    if turn.more_chains:
+        # What is told to senders below asks the chains one by one; all of them are locked in one order.
+        tx.chains.lock(sorted(turn.chains))
     chain = _spend(step, turn)
     waiting = tx.directory.ready(turn.session_id) if slot else None
     started: Turn | None = None

@@ -33,6 +33,7 @@ TOKENS: Final = {
 _BEFORE: Final = "CREATE SEQUENCE changes_order"
 _OLDEST: Final = 150000
 _CONNECT_S: Final = 10
+_SILENCE_S: Final = 20
 _ADDRESS: Final = "the address in [store] url"
 _SECRET: Final = frozenset({"password", "sslpassword"})
 _NAMED: Final = re.compile(r"(?<![:\w]):(\w+)")
@@ -64,7 +65,15 @@ def connect(url: str) -> Connection:
     """
     try:
         connection = psycopg.connect(
-            url, autocommit=True, connect_timeout=_CONNECT_S, application_name="coterie", client_encoding="UTF8"
+            url,
+            autocommit=True,
+            connect_timeout=_CONNECT_S,
+            # A server whose machine went away says nothing; without this its locks and ours would last for hours.
+            keepalives_idle=_SILENCE_S,
+            keepalives_interval=_SILENCE_S,
+            keepalives_count=2,
+            application_name="coterie",
+            client_encoding="UTF8",
         )
     except psycopg.ProgrammingError:
         # What libpq says of an address that it cannot read quotes it, password and all.

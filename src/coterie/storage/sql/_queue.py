@@ -104,11 +104,19 @@ class SqlMarks:
 
     def mark_chain(self, chain_id: ChainId) -> tuple[SessionId, ...]:
         """See the port."""
-        return tuple(sorted({SessionId(row[0]) for row in self._driver.all("mark_chain", chain_id=chain_id)}))
+        return tuple(sorted({SessionId(row[0]) for row in self._of_chain("mark_chain", chain_id)}))
 
     def free_chain(self, chain_id: ChainId) -> tuple[SessionId, ...]:
         """See the port."""
-        return tuple(sorted({SessionId(row[0]) for row in self._driver.all("free_chain", chain_id=chain_id)}))
+        return tuple(sorted({SessionId(row[0]) for row in self._of_chain("free_chain", chain_id)}))
+
+    def _of_chain(self, name: str, chain_id: ChainId) -> Sequence[Row]:
+        """Change inputs of a chain when the sessions that they wait in are locked."""
+        found = [row[0] for row in self._driver.all("sessions_of_chain", chain_id=chain_id)]
+        if not found:
+            return ()
+        self._driver.lock_sessions(found)
+        return self._driver.all(name, chain_id=chain_id)
 
     def marked(self, session_id: SessionId | None) -> tuple[Input, ...]:
         """See the port."""

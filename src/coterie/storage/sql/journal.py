@@ -36,14 +36,13 @@ class SqlJournal:
         self, scope: str, key: str, fingerprint: str, ref: str, *, kept_until: int | None
     ) -> tuple[str, str] | None:
         """See the port."""
-        claimed = self._driver.move(
-            "claim_key", scope=scope, key=key, fingerprint=fingerprint, ref=ref, kept_until=kept_until
-        )
-        if claimed == 1:
-            return None
-        row = self._driver.one("get_key", scope=scope, key=key)
-        assert row is not None
-        return row[0], row[1]
+        claim = {"fingerprint": fingerprint, "ref": ref, "kept_until": kept_until}
+        while self._driver.move("claim_key", scope=scope, key=key, **claim) != 1:
+            row = self._driver.one("get_key", scope=scope, key=key)
+            # Without one it was forgotten in between.
+            if row is not None:
+                return row[0], row[1]
+        return None
 
     def key_is_known(self, scope: str, key: str) -> bool:
         """See the port."""

@@ -69,6 +69,10 @@ WHERE id IN (:one, :other)
 -- name: mark_input
 UPDATE inputs SET waiting = :waiting WHERE id = :id
 
+-- name: sessions_of_chain
+SELECT DISTINCT session_id FROM inputs
+WHERE message_id IN (SELECT id FROM messages WHERE chain_id = :chain_id AND state = 'queued') ORDER BY session_id
+
 -- name: mark_chain
 UPDATE inputs SET waiting = 'budget' WHERE waiting IS NULL
     AND message_id IN (SELECT id FROM messages WHERE chain_id = :chain_id AND state = 'queued')

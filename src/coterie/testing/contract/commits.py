@@ -7,6 +7,7 @@ from typing import NoReturn
 
 import pytest
 
+from coterie.app.idempotency import Key
 from coterie.core.codes import Code
 from coterie.core.errors import ConflictError, HostUnavailableError, RefusedError, StorageError
 from coterie.core.ids import NewId, SessionId
@@ -77,14 +78,18 @@ class CommitContract(LedgerContract):
         assert (await ledger.prompt(session)).turn_id is not None
 
     async def test_a_caller_that_went_away_does_not_undo_its_request(self, ledger: Ledger) -> None:
-        """It may or may not be there, as a whole; here it is, and its neighbours are not disturbed."""
+        """It may or may not be there, as a whole; its key tells which, and does it then."""
         session = await ledger.session()
-        gone = asyncio.ensure_future(ledger.prompt(session))
+        key = Key("person", "k", "f")
+        gone = asyncio.ensure_future(ledger.prompt(session, key=key))
         await asyncio.sleep(0)
         gone.cancel()
         await asyncio.gather(gone, return_exceptions=True)
-        await ledger.session()
-        assert await ledger.running(session) is not None
+        again = await ledger.prompt(session, key=key)
+        running = await ledger.running(session)
+        assert running is not None
+        assert running.id == again.turn_id
+        assert not await ledger.queue(session)
 
     async def test_a_transaction_sees_its_own_writes(self, ledger: Ledger) -> None:
         """A use case may read what one of its parts has written."""
