@@ -10,10 +10,9 @@ from benchmarks.raw import PAYLOAD
 from coterie.operations.caller import Person
 
 
-def _block(host: Hosted, source: str, target: str, rounds: int) -> Block:
-    given = {"sessionId": target, "content": PAYLOAD, "asSessionId": source}
-
-    async def lap() -> Lap:
+def _block(host: Hosted, source: str, rounds: int) -> Block:
+    async def lap(target: str) -> Lap:
+        given = {"sessionId": target, "content": PAYLOAD, "asSessionId": source}
         before = len(host.model.asked_ns)
         start = time.perf_counter_ns()
         await host.engine.operations.perform(Person(), "collaboration.send", given)
@@ -23,7 +22,9 @@ def _block(host: Hosted, source: str, target: str, rounds: int) -> Block:
         return {"delivered": (asked - answered) / 1e6, "sent": (asked - start) / 1e6}
 
     async def block() -> list[Lap]:
-        return [await lap() for _ in range(rounds)]
+        # A worker reads what its session has heard and said so far, so each block begins with nothing.
+        target = await host.session("B")
+        return [await lap(target) for _ in range(rounds)]
 
     return block
 
@@ -31,8 +32,7 @@ def _block(host: Hosted, source: str, target: str, rounds: int) -> Block:
 async def run(bench: Bench) -> list[Figure]:
     """Measure from the answer of a send, and from its call, to the first request of the turn that it has started."""
     async with hosted(bench.place("delivery")) as host:
-        source, target = await host.session("A"), await host.session("B")
-        block = _block(host, source, target, bench.size(25, 3))
+        block = _block(host, await host.session("A"), bench.size(25, 3))
         laps = (await alternate({"delivery": block}, bench.size(20, 1)))["delivery"]
     delivered, sent = values(laps, "delivered"), values(laps, "sent")
     what = "delivery to an idle session"

@@ -17,6 +17,8 @@ from coterie.ports.store import Tx
 CREATED_MAX = 8
 EXCHANGES_MAX = 4
 PAGE_MAX = 512
+SHORT_ITEMS = 128
+"""Items of a transcript that is read without a change of thread."""
 QUEUE_MAX = 100
 """Inputs that a list of a queue shows."""
 PENDING_MAX = 100
@@ -222,6 +224,12 @@ def chain(
     if reader is not None and not found and not after:
         raise NotFoundError("chain", used.id)
     return used, found
+
+
+def is_short(tx: Tx, turn_id: TurnId) -> bool:
+    """Whether the transcript that a turn is run with is read in a moment; so is that there is none."""
+    turn = tx.turns.get(turn_id)
+    return turn is None or not tx.items.page(turn.session_id, SHORT_ITEMS, 1)
 
 
 def whole_turn(tx: Tx, turn_id: TurnId) -> Whole | None:

@@ -91,7 +91,7 @@ class Worker:
     async def run(self, turn_id: TurnId) -> Turn | None:
         """Run a bound turn to its end; returns the turn that its slot goes on to."""
         with self._parts.feed.listen([turn_id]) as listener:
-            whole = await self._parts.store.read(describe.whole_turn, turn_id)
+            whole = await self._whole(turn_id)
             if whole is None or whole.turn.state is not TurnState.RUNNING:
                 return None
             ready = await self._ready(whole)
@@ -160,7 +160,7 @@ class Worker:
     async def _take_news(self, run: _Run) -> None:
         """Let what is meant for the turn join it: steering, and messages that it may take in."""
         took = await self._persisted(take_news, TakeNews(run.turn_id), None)
-        whole = await self._parts.store.read(describe.whole_turn, run.turn_id)
+        whole = await self._whole(run.turn_id)
         if whole is None:
             raise _LostError
         # After a commit of unknown end a second try finds nothing, but the transcript tells what has joined.
@@ -180,6 +180,11 @@ class Worker:
             run.shows += done.shows
         return ToolsFinished(tuple(run.results))
 
+    async def _whole(self, turn_id: TurnId) -> Whole | None:
+        store = self._parts.store
+        short = await store.read(describe.is_short, turn_id, brief=True)
+        return await store.read(describe.whole_turn, turn_id, brief=short)
+
     async def _now(self, turn_id: TurnId) -> Scene:
         found = await self._parts.store.read(describe.turn_now, turn_id, brief=True)
         if found is None or found[0].state is not TurnState.RUNNING:
@@ -190,7 +195,7 @@ class Worker:
         command = AppendToTurn(run.turn_id, items, tuple(run.shows))
 
         async def is_there() -> bool:
-            whole = await self._parts.store.read(describe.whole_turn, run.turn_id)
+            whole = await self._whole(run.turn_id)
             return whole is not None and len(whole.items) > len(run.items)
 
         if not await self._persisted(append_items, command, is_there):

@@ -38,6 +38,7 @@ class OvertakenStore:
             return cast("R", None)
         answers: dict[Any, object] = {
             anything_due: False,
+            describe.is_short: True,
             anything_old: False,
             anything_ready: not self.overtaken.is_set(),
             recover.turns_running_here: (),

@@ -59,8 +59,6 @@ def build_app(
         redirect_slashes=False,
     )
     edge, bytes_max = Edge(operations, stopping), body_bytes_max(operations.host.limits)
-    rest.add_routes(app, edge, bytes_max)
-    events.add_route(app, operations, stopping, beat_s)
     page = status_page(operations.host.version)
 
     # Made when somebody asks: a start should not wait for it.
@@ -80,9 +78,12 @@ def build_app(
         found = await rpc.answer(edge, Person(), await rest.body_of(request, bytes_max))
         return Response(status_code=204, headers=SAFE_HEADERS) if found is None else json_answer(found)
 
+    # Routes are compared in this order: what programs call most comes first.
+    app.add_route("/rpc", call, methods=["POST"])
+    rest.add_routes(app, edge, bytes_max)
+    events.add_route(app, operations, stopping, beat_s)
     app.add_route(f"{rest.ROOT}/openapi.json", show_document, methods=["GET"])
     app.add_route("/", show_page, methods=["GET"])
-    app.add_route("/rpc", call, methods=["POST"])
     _answer_faults(app)
     return Gate(app, hosts, token, open_paths=frozenset({"/"}))
 
