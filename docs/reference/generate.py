@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
+import proofs
 from pydantic.fields import FieldInfo
 from typer.testing import CliRunner
 
@@ -241,6 +242,7 @@ PAGES: Final[dict[str, Callable[[], Iterator[str]]]] = {
     "limits.md": settings,
     "session_task.md": session_task,
     "terminal.md": terminal,
+    "proofs.md": proofs.page,
 }
 
 
