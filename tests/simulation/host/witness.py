@@ -99,7 +99,8 @@ class HostWitness:
         if busy >= self._slots:
             self._free_at = now_s
         for id_, since_s in self._due.items():
-            able_s = max(since_s, self._free_at) if id_ in self.sessions else since_s
+            # Whoever began a turn may have gone before it got its worker; then the next audit finds it.
+            able_s = max(since_s, self._free_at) if id_ in self.sessions else since_s + AUDIT_S
             late_s = now_s - able_s - self._patience_s
             assert late_s <= 0, f"{id_} is {late_s:.3f} s late"
 
