@@ -17,12 +17,8 @@ from pathlib import Path
 from typing import Any, Final
 
 REPORT: Final = Path("docs/reports/long.md")
-LIVES: Final = {
-    "tests/simulation/host": "lives of a whole host: deaths at every write, lost wake-ups, a full disk",
-    "tests/simulation/test_ledger.py": "lives of a ledger: every verb in any order, with restarts",
-    "tests/model": "stories of a ledger told twice: by the product, and on paper",
-}
-"""Suites that lead seeded lives, and what those are."""
+SUITES: Final = ("tests/simulation/host", "tests/simulation/test_ledger.py", "tests/model")
+"""What leads seeded lives: of a whole host, of a ledger, and of a ledger told twice, by the product and on paper."""
 _SUMMARY: Final = re.compile(r"^(?P<told>\d+ (?:passed|failed).*?) in [\d.]+s", re.MULTILINE)
 
 
@@ -54,12 +50,15 @@ def _ran(words: Sequence[str], seeds: int | None = None) -> tuple[str, bool, flo
     return done.stdout, done.returncode == 0, time.perf_counter() - start
 
 
-def lives(suite: str, seeds: int) -> Run:
-    """Lead the lives of a suite."""
-    words = ["-m", "pytest", "-q", "-n", "2", "--timeout", "36000", suite]
-    told, ok, seconds = _ran(words, seeds)
+def lives(seeds: int) -> Run:
+    """Lead lives, side by side."""
+    told, ok, seconds = _ran(["-m", "pytest", "-q", "-n", "auto", "--timeout", "36000", *SUITES], seeds)
     summary = _SUMMARY.search(told)
-    return Run(f"{seeds:,} {LIVES[suite]}", summary["told"] if summary else "did not end", ok, seconds)
+    what = (
+        f"{seeds:,} lives of a whole host (deaths at every write, lost wake-ups, a full disk), {seeds:,} of a ledger "
+        f"(every verb in any order, restarts), {seeds:,} stories told by the product and on paper"
+    )
+    return Run(what, f"nothing wrong; {summary['told']}" if ok and summary else "see the output", ok, seconds)
 
 
 def _kills(words: Sequence[str]) -> tuple[Mapping[str, Any], bool, float]:
@@ -103,7 +102,7 @@ def _arguments() -> argparse.Namespace:
 def main() -> int:
     """Run everything, write the report, and return the exit status."""
     given = _arguments()
-    runs = [lives(suite, given.seeds) for suite in LIVES]
+    runs = [lives(given.seeds)]
     for store in ("sqlite", "postgres"):
         runs += [kills(store, given.kills, given.seed), senders(store, 32, 100)]
     system = f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, "
