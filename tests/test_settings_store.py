@@ -44,8 +44,9 @@ def test_an_address_is_not_shown_with_the_settings(tmp_path: Path) -> None:
     [
         ('url = "mysql://db/coterie"', 'must be "sqlite" or begin with "postgresql://"'),
         ('url = "coterie.db"', 'must be "sqlite" or begin with "postgresql://"'),
-        ("url = 5432", "must be text in quotes"),
-        ('url = ""', "url in [store] is ''"),
+        ("url = 5432", 'must be "sqlite" or begin with "postgresql://"'),
+        ('url = ""', 'must be "sqlite" or begin with "postgresql://"'),
+        ('url = ["postgresql://u:secret@h/db"]', 'must be "sqlite" or begin with "postgresql://"'),
         ('uri = "sqlite"', "url"),
     ],
 )

@@ -56,7 +56,7 @@ def page() -> Iterator[str]:
     yield "# Proofs"
     yield (
         "What holds each promise of [guarantees](../guarantees.md): tests, by the sentences that are their names; "
-        "faults that `make faults` puts into a copy of the product, each of which the tests must notice; and the checks "
+        "faults that `make faults` puts into a copy of the product, each of which the tests must notice; and checks "
         "that `coterie verify` makes on a ledger."
     )
     for promise, title in _HEADING.findall((ROOT / "docs/guarantees.md").read_text("utf-8")):

@@ -27,9 +27,10 @@ from coterie.core.errors import (
 )
 from coterie.core.ids import NewId, SessionId
 from coterie.ports.store import Tx
+from coterie.storage.postgres import database
 from coterie.storage.postgres.check import check
 from coterie.storage.postgres.database import TOKENS
-from coterie.storage.postgres.lock import host_lock
+from coterie.storage.postgres.lock import HostLock, host_lock
 from coterie.storage.sql.statements import load, migrations
 from coterie.testing.ledger import Ledger
 
@@ -351,23 +352,63 @@ async def test_a_store_that_is_closed_refuses_and_has_no_connection_left(ledger:
             pass
 
 
-def test_a_ledger_has_one_host_until_that_has_ended(url: str) -> None:
+async def test_a_ledger_has_one_host_until_that_has_ended(url: str) -> None:
     """A second one by mistake would interrupt all that the first one runs."""
-    with host_lock(url):
-        with pytest.raises(HostRunningError, match="Another host has the ledger"), host_lock(url):
-            pytest.fail("two hosts have one ledger")
-        with host_lock(server().ledger("another")):
-            pass
-    with host_lock(url):
-        pass
+    async with host_lock(url):
+        with pytest.raises(HostRunningError, match="Another host has the ledger"):
+            HostLock(url)
+        HostLock(server().ledger("another")).release()
+    HostLock(url).release()
 
 
-def test_the_lock_of_a_host_whose_connection_has_died_is_free(url: str) -> None:
-    """Nobody is left to give it back."""
-    with host_lock(url):
-        run("SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory'", "server")
-        with host_lock(url):
-            pass
+def test_a_host_takes_its_lock_again_when_the_server_has_forgotten_it(url: str) -> None:
+    """Else a second host could come in after any restart of the server, and take the first one's turns."""
+    lock = HostLock(url)
+    run("SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory'", "server")
+    lock.keep()
+    with pytest.raises(HostRunningError):
+        HostLock(url)
+    lock.release()
+
+
+async def test_a_host_whose_lock_another_one_has_taken_meanwhile_ends(url: str) -> None:
+    """It would accept what it can no longer run."""
+    others: list[HostLock] = []
+
+    async def overtaken() -> None:
+        async with asyncio.timeout(BOUND_S), host_lock(url, keep_s=0.05):
+            run("SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory'", "server")
+            others.append(HostLock(url))
+            await asyncio.Event().wait()
+
+    with pytest.raises(ExceptionGroup) as ended:
+        await overtaken()
+    others[0].release()
+    assert ended.group_contains(HostRunningError)
+
+
+async def test_changes_of_a_server_that_was_ahead_are_numbered_anew(url: str) -> None:
+    """A ledger that was restored elsewhere would be silent until the new server's transactions have caught up."""
+    async with started(url) as ledger:
+        await ledger.begin(await ledger.session())
+        told = await ledger.look(lambda tx: tx.journal.changes(0, None, 100))
+    run("UPDATE changes SET number = number + (5000000::bigint << 20)", "server")
+    async with started(url) as ledger:
+        await ledger.session("later")
+        again = await ledger.look(lambda tx: tx.journal.changes(0, None, 100))
+    assert [(one.session_id, one.revision) for one in told] == [(one.session_id, one.revision) for one in again][
+        : len(told)
+    ]
+    assert len(again) > len(told)
+
+
+@pytest.mark.parametrize("password", ["se@cret", "se@cr/et"])
+def test_no_part_of_a_password_is_shown_whatever_signs_are_in_it(password: str) -> None:
+    """What follows its first @ is taken for the name of a host."""
+    with pytest.raises(StorageError) as caught:
+        database.connect(f"postgresql://u:{password}@127.0.0.1:1/db")
+    assert "cr" not in str(caught.value)
+    assert "%40" in str(caught.value)
 
 
 async def test_a_check_from_outside_finds_what_a_host_beside_it_has_broken(

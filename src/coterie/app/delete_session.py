@@ -49,6 +49,8 @@ def delete_session(tx: Tx, command: DeleteSession, now: int, new_id: NewId) -> D
         message_ids, turn_ids = json.loads(before)
         return Deleted(message_ids, turn_ids, replayed=True)
     session, step, gone = find.locked(tx, command.session_id), Step(tx, now, new_id), Deleted()
+    senders = [message.source_session_id for message in tx.messages.open_between(session.id, None)]
+    tx.locks.involve([session.id, *senders])
     turn = tx.turns.running(session.id)
     if turn is not None:
         tx.turns.fence(turn.id)

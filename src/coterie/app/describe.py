@@ -17,7 +17,7 @@ from coterie.ports.store import Tx
 CREATED_MAX = 8
 EXCHANGES_MAX = 4
 PAGE_MAX = 512
-SHORT_ITEMS = 128
+SHORT_ITEMS = 32
 """Items of a transcript that is read without a change of thread."""
 QUEUE_MAX = 100
 """Inputs that a list of a queue shows."""

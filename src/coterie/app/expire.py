@@ -19,17 +19,18 @@ def is_over(message: Message, now: int) -> bool:
     return message.expires_at is not None and message.expires_at <= now
 
 
-def expire(step: Step, message: Message) -> None:
-    """Settle one queued message as cancelled, and tell its sender."""
+def expire(step: Step, message: Message) -> bool:
+    """Settle one queued message as cancelled, and tell its sender; returns whether it was there to end."""
     tx = step.tx
     if not tx.inputs.remove_message(message.id):
-        return
+        return False
     settled = tx.messages.move(message.id, MessageExpired, step.now, error=REASON)
     assert settled is not None, "a message with an input is queued (I3)"
     tx.changed(settled.source_session_id, "message", settled.id)
     tx.changed(settled.target_session_id, "message", settled.id)
     tx.pairs.close(settled.source_session_id, settled.target_session_id)
     complete(step, settled, slot=False)
+    return True
 
 
 def due_now(tx: Tx, now: int) -> tuple[Message, ...]:
@@ -43,9 +44,7 @@ def expire_due(tx: Tx, command: None, now: int, new_id: NewId) -> int:
     """Settle the messages whose time is over, a batch at once; returns how many."""
     del command
     due, step = due_now(tx, now), Step(tx, now, new_id)
-    for message in due:
-        expire(step, message)
-    return len(due)
+    return sum(expire(step, message) for message in due)
 
 
 def anything_due(tx: Tx, now: int) -> bool:

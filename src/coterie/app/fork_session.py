@@ -35,7 +35,7 @@ def fork_session(tx: Tx, command: ForkSession, now: int, new_id: NewId) -> tuple
     first = once(tx, command.key, session_id)
     if first is not None:
         return find.known(tx, SessionId(first)), True
-    old = find.session(tx, command.session_id)
+    old = find.locked(tx, command.session_id)
     title = command.title or f"{old.title} (fork)"
     opening = OpenSession(title, old.project_path, old.model, permission_mode=old.permission_mode)
     fork = new_session(Step(tx, now, new_id), opening, session_id)

@@ -49,8 +49,7 @@ def expire(tx: Tx, command: None, now: int, new_id: NewId) -> int:
     for message in due:
         if message.notify and not tx.host.resume:
             tx.sessions.hold(message.source_session_id, Held.RESTART)
-        expiring.expire(step, message)
-    return len(due)
+    return sum(expiring.expire(step, message) for message in due)
 
 
 def held_sessions(tx: Tx, command: None) -> tuple[SessionId, ...]:

@@ -36,6 +36,5 @@ async def world_of(settings: Settings) -> AsyncGenerator[World]:
         return PostgresStore(url, host, clock, ids, feed=feed)
 
     feed = NotifyFeed(url, MemoryFeed(), RandomIds().new("hst"))
-    with host_lock(url):
-        async with feed.running():
-            yield World(feed=feed, open_store=open_store)
+    async with host_lock(url), feed.running():
+        yield World(feed=feed, open_store=open_store)

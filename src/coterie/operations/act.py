@@ -105,7 +105,12 @@ class Act:
         return await self.host.store.run(checked, command, brief=brief)
 
     async def bind(
-        self, use_case: UseCase[C, R], command: Callable[[bool], C], bound: Callable[[R], TurnId | None]
+        self,
+        use_case: UseCase[C, R],
+        command: Callable[[bool], C],
+        bound: Callable[[R], TurnId | None],
+        *,
+        brief: bool = True,
     ) -> R:
         """Run a use case that may start a turn: reserve a slot for it, then hand it over or give it back.
 
@@ -113,12 +118,13 @@ class Act:
             use_case: What to run.
             command: Makes its command, told whether there is a slot.
             bound: The turn that the result has started, if any.
+            brief: See `ports.store.Store.run`.
         """
         slots = self.host.slots
         slot = slots.reserve()
         turn_id: TurnId | None = None
         try:
-            result = await self.run(use_case, command(slot), brief=True)
+            result = await self.run(use_case, command(slot), brief=brief)
             turn_id = bound(result)
             return result
         finally:

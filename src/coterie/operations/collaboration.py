@@ -70,6 +70,8 @@ async def spawn(act: Act, given: params.Spawn) -> views.SendReceipt:
         spawn_session,
         lambda slot: SpawnSession(sender, given.content, given.title, model, notify=notify, key=act.key, slot=slot),
         bound,
+        # The workers of a plugin are counted over all that waits.
+        brief=False,
     )
     selection = chosen.selection.value if chosen else None
     return told(receipt).model_copy(update={"requested_model": given.model or None, "model_selection": selection})

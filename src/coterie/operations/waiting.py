@@ -21,6 +21,8 @@ from coterie.operations.caller import Agent
 OUTSIDE_MS_MAX: Final = 45_000
 """The longest sleep of whoever is no native turn, and of a plugin of others: clients give up after a minute."""
 OUTSIDE_MS_DEFAULT: Final = 25_000
+BRIEF_MAX: Final = 8
+"""Messages, each perhaps with a long text, that are looked at without a change of thread."""
 LOOK_S: Final = 5.0
 """The longest sleep without a look at the ledger."""
 _BUSY: Final = frozenset({"running", "queued"})
@@ -65,7 +67,7 @@ async def _look(act: Act, wanted: params.Wait) -> _Seen:
     if not wanted.message_ids:
         raise InvalidArgumentError("messageIds is empty: name what to wait for, or a sessionId with until = idle.")
     which = tuple(dict.fromkeys(MessageId(text) for text in wanted.message_ids))
-    found = await act.host.store.read(describe.messages, (which, act.reader), brief=True)
+    found = await act.host.store.read(describe.messages, (which, act.reader), brief=len(which) <= BRIEF_MAX)
     unsettled = [message for message in found if message.state not in SETTLED]
     if wanted.mode == "any" and len(unsettled) < len(found):
         return _Seen((), messages=found)

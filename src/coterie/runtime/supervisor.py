@@ -211,9 +211,7 @@ class Supervisor:
                 continue
             if turn.fenced and turn.id not in self._begun:
                 # Nothing of it is to run, so its end needs no slot.
-                await self._parts.store.run(
-                    settle_turn, SettleTurn(turn.id, cancelled=True, counted=False, slot=False), brief=True
-                )
+                await self._parts.store.run(settle_turn, SettleTurn(turn.id, cancelled=True, counted=False, slot=False))
             elif self.reserve():
                 self.hand_over(turn.id)
 

@@ -218,11 +218,17 @@ class Worker:
             counted=run is not None,
             slot=self._passes_on(turn_id),
         )
-        settled = await self._persisted(settle_turn, command, None)
+        # What nobody has counted is read out of the whole transcript.
+        settled = await self._persisted(settle_turn, command, None, brief=run is not None)
         return settled.next if isinstance(settled, Settled) else None
 
     async def _persisted(
-        self, use_case: UseCase[C, R], command: C, is_there: Callable[[], Awaitable[bool]] | None
+        self,
+        use_case: UseCase[C, R],
+        command: C,
+        is_there: Callable[[], Awaitable[bool]] | None,
+        *,
+        brief: bool = True,
     ) -> R | bool:
         """Run a use case, again and again while the database refuses for now.
 
@@ -230,17 +236,18 @@ class Worker:
             use_case: Writes what the worker has in hand.
             command: The same at each try.
             is_there: Tells after a commit of unknown end whether it is written; None where a second try does no harm.
+            brief: See `ports.store.Store.run`.
         """
         for wait_s in TRIES_S:
             try:
-                return await self._parts.store.run(use_case, command, brief=True)
+                return await self._parts.store.run(use_case, command, brief=brief)
             except StorageUnknownError:
                 await self._parts.clock.sleep(wait_s)
                 if is_there is not None and await is_there():
                     return True
             except StorageError:
                 await self._parts.clock.sleep(wait_s)
-        return await self._parts.store.run(use_case, command, brief=True)
+        return await self._parts.store.run(use_case, command, brief=brief)
 
     async def _interruptible(self, run: _Run, doing: Coroutine[Any, Any, T]) -> T | CancelAsked:
         """Await *doing*, but leave it when the turn is fenced: it gets `cancel_grace_s` to clean up."""

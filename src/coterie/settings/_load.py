@@ -132,10 +132,11 @@ def ledger_url(data_dir: Path) -> str | None:
 
 def _postgres(store: Table, find: Callable[[str], bool]) -> str | None:
     store.only(("url",))
-    url = store.text("url") or _SQLITE
+    url = store.values.get("url", _SQLITE)
     if url == _SQLITE:
         return None
-    if not url.startswith(("postgresql://", "postgres://")):
+    # Not quoted: it may hold a password.
+    if not isinstance(url, str) or not url.startswith(("postgresql://", "postgres://")):
         raise store.fault("url", f'url in [store] must be "{_SQLITE}" or begin with "postgresql://".')
     if not find("psycopg"):
         raise ExtraMissingError(

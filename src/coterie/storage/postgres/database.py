@@ -32,8 +32,17 @@ TOKENS: Final = {
 }
 _BEFORE: Final = "CREATE SEQUENCE changes_order"
 _OLDEST: Final = 150000
-_CONNECT_S: Final = 10
-_SILENCE_S: Final = 20
+OPTIONS: Final[dict[str, Any]] = {
+    "application_name": "coterie",
+    "client_encoding": "UTF8",
+    "connect_timeout": 10,
+    # A server whose machine went away says nothing; without these its locks and ours would last for hours.
+    "keepalives_idle": 20,
+    "keepalives_interval": 20,
+    "keepalives_count": 2,
+    "tcp_user_timeout": 60_000,
+}
+"""How every connection of a host is made."""
 _ADDRESS: Final = "the address in [store] url"
 _SECRET: Final = frozenset({"password", "sslpassword"})
 _NAMED: Final = re.compile(r"(?<![:\w]):(\w+)")
@@ -51,8 +60,8 @@ def shown(url: str) -> str:
         parts = conninfo_to_dict(url)
     except psycopg.ProgrammingError:
         return _ADDRESS
-    if "@" in str(parts.get("dbname")):
-        # A password with a slash that is not written as %2F: what follows the slash is taken for the database.
+    if any("@" in str(parts.get(name)) for name in ("dbname", "host")):
+        # A sign in a password that is not written as %2F or %40: what follows is taken for the host or the database.
         return _ADDRESS
     return make_conninfo("", **{name: value for name, value in parts.items() if name not in _SECRET})
 
@@ -64,24 +73,12 @@ def connect(url: str) -> Connection:
         StorageError: The server cannot be reached now.
     """
     try:
-        connection = psycopg.connect(
-            url,
-            autocommit=True,
-            connect_timeout=_CONNECT_S,
-            # A server whose machine went away says nothing; without this its locks and ours would last for hours.
-            keepalives_idle=_SILENCE_S,
-            keepalives_interval=_SILENCE_S,
-            keepalives_count=2,
-            application_name="coterie",
-            client_encoding="UTF8",
-        )
-    except psycopg.ProgrammingError:
-        # What libpq says of an address that it cannot read quotes it, password and all.
-        text = (
-            "The address in [store] url cannot be read; a sign such as / or % in a password is written as %2F or %25."
-        )
-        raise StorageError(text) from None
+        connection = psycopg.connect(url, autocommit=True, **OPTIONS)
     except psycopg.Error as error:
+        # What libpq says of an address that it cannot read quotes it, password and all.
+        if isinstance(error, psycopg.ProgrammingError) or shown(url) == _ADDRESS:
+            signs = "a sign such as /, @ or % in a password is written as %2F, %40 or %25"
+            raise StorageError(f"The address in [store] url cannot be read or reached; {signs}.") from None
         raise StorageError(f"PostgreSQL cannot be reached now at {shown(url)}: {said(error)}.") from error
     # Whatever the server's default is: what is read after a lock must be what is true then.
     connection.isolation_level = IsolationLevel.READ_COMMITTED
@@ -132,6 +129,22 @@ def migrate(connection: Connection, url: str) -> None:
                 for statement in [*([_BEFORE] if number == 1 else []), *text.split(";\n")]:
                     connection.execute(statement.encode())
                 connection.execute("INSERT INTO schema_version (version) VALUES (%s)", (number,))
+        _renumber(connection)
+
+
+def _renumber(connection: Connection) -> None:
+    """Number the changes anew, below this server's transactions, if they come from another server that was ahead."""
+    row = connection.execute(
+        "SELECT COALESCE(MAX(number), 0) >> 20 >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint FROM changes"
+    ).fetchone()
+    if row is not None and row[0]:
+        connection.execute("LOCK TABLE changes")
+        # By way of numbers below 0, for a new number may be an old one's.
+        connection.execute(
+            "UPDATE changes SET number = -r.rank FROM (SELECT number, row_number() OVER (ORDER BY number DESC) AS rank "
+            "FROM changes) r WHERE changes.number = r.number"
+        )
+        connection.execute("UPDATE changes SET number = number + (pg_current_xact_id()::text::bigint << 20)")
 
 
 def refuse_newer(url: str, version: int) -> None:

@@ -21,11 +21,11 @@ _KEYS: Final = frozenset({"claim_key", "get_key"})
 
 
 class SessionsGrew(Exception):
-    """The use case needs these sessions too, locked before it reads anything."""
+    """The use case needs these sessions and chains too, locked before it reads anything."""
 
-    def __init__(self, ids: frozenset[str]) -> None:
-        super().__init__(ids)
-        self.ids = ids
+    def __init__(self, ids: frozenset[str], chains: frozenset[str]) -> None:
+        super().__init__(ids, chains)
+        self.ids, self.chains = ids, chains
 
 
 class PostgresDriver:
@@ -41,17 +41,23 @@ class PostgresDriver:
         self.skipped = False
         """Whether it has left a session alone because somebody else had it."""
         self._locked: set[str] = set()
+        self._chains: set[str] = set()
         self._first: list[str] = []
+        self._first_chains: list[str] = []
 
-    def begin(self, first: frozenset[str] = frozenset()) -> None:
-        """Forget the last transaction's locks; those of *first* are taken before anything is read."""
+    def begin(self, first: frozenset[str] = frozenset(), chains: frozenset[str] = frozenset()) -> None:
+        """Forget the last transaction's locks; these sessions and chains are locked before anything is read."""
         self.statements, self.wrote, self.skipped = 0, False, False
         self._locked, self._first = set(), sorted(first)
+        self._chains, self._first_chains = set(), sorted(chains)
 
     def _run(self, name: str, params: dict[str, object]) -> psycopg.Cursor[Row]:
         if self._first and name not in _KEYS:
             first, self._first = self._first, []
             self._wait_for(first)
+            if self._first_chains:
+                self._chains.update(self._first_chains)
+                self._run("lock_chains", {"ids": self._first_chains})
         self.statements += 1
         sql, given = STATEMENTS[name], cast("Any", params)
         if "..." in sql:
@@ -83,8 +89,23 @@ class PostgresDriver:
 
     def lock(self, name: str, **params: object) -> None:
         """See `Driver`."""
-        if self._run(name, params).fetchone() is None and name == "lock_host":
+        if name == "lock_chains":
+            self._lock_chains(cast("list[str]", params["ids"]))
+        elif self._run(name, params).fetchone() is None and name == "lock_host":
             raise HostUnavailableError("Another start of this host has taken over; this one begins nothing more.")
+
+    def _lock_chains(self, ids: list[str]) -> None:
+        """Lock chains, ascending over the whole transaction: one that comes out of order only if nobody has it."""
+        missing = [id_ for id_ in ids if id_ not in self._chains]
+        if not missing:
+            return
+        if self._chains and missing[0] < max(self._chains):
+            found = {row[0] for row in self._run("try_chains", {"ids": missing})}
+            if not found.issuperset(missing):
+                raise SessionsGrew(frozenset(self._locked), frozenset({*self._chains, *missing}))
+        else:
+            self._run("lock_chains", {"ids": missing})
+        self._chains.update(missing)
 
     def lock_sessions(self, ids: Sequence[str]) -> None:
         """See `Driver`; only the first lock of a transaction waits."""
@@ -130,7 +151,7 @@ class PostgresDriver:
 
     def _begin_again_without(self, ids: Sequence[str]) -> None:
         if not self._locked.issuperset(ids):
-            raise SessionsGrew(frozenset({*self._locked, *ids}))
+            raise SessionsGrew(frozenset({*self._locked, *ids}), frozenset(self._chains))
 
     def _wait_for(self, ids: Sequence[str]) -> None:
         self._take("lock_sessions", ids=list(ids))

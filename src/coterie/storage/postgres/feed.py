@@ -12,8 +12,10 @@ from typing import Any, Final, TypeAlias
 import psycopg
 
 from coterie.ports.feed import READY, Delta, Feed, Listener
+from coterie.storage.postgres.database import OPTIONS
 
 CHANNEL: Final = "coterie"
+_OPTIONS: Final[dict[str, Any]] = OPTIONS | {"application_name": "coterie feed"}
 PAYLOAD_MAX: Final = 7000
 """Characters of one notification; PostgreSQL takes less than 8,000 bytes."""
 _AGAIN_S: Final = (0.1, 0.5, 2.0)
@@ -61,9 +63,7 @@ class NotifyFeed:
         tries = 0
         while True:
             try:
-                connection = await psycopg.AsyncConnection.connect(
-                    self._url, autocommit=True, application_name="coterie feed"
-                )
+                connection = await psycopg.AsyncConnection.connect(self._url, autocommit=True, **_OPTIONS)
                 async with connection:
                     tries = 0
                     await work(connection)

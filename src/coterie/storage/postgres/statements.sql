@@ -24,6 +24,9 @@ SELECT id FROM sessions WHERE ready IS NOT NULL AND id <> :other ORDER BY ready 
 -- name: lock_chains
 SELECT id FROM chains WHERE id IN (:ids...) ORDER BY id FOR NO KEY UPDATE
 
+-- name: try_chains
+SELECT id FROM chains WHERE id IN (:ids...) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+
 -- name: lock_plugin
 SELECT pg_advisory_xact_lock(hashtextextended('coterie plugin ' || :plugin, 0))
 

@@ -70,6 +70,8 @@ class PostgresStore:
         self._closed = False
         self._open = 0
         """Transactions that may write, now."""
+        self._ends = 0
+        """How many have ended."""
         self._behind: set[str] = set()
         """What to wake when those that are open now have ended."""
         self._drivers: set[PostgresDriver] = set()
@@ -122,15 +124,16 @@ class PostgresStore:
 
     def _perform(self, use_case: Callable[[Tx, Any, int, Any], Any], command: Any) -> Any:
         first: frozenset[str] = frozenset()
+        chains: frozenset[str] = frozenset()
         collided = grown = 0
         while True:
             try:
-                return self._once(use_case, command, first)
+                return self._once(use_case, command, first, chains)
             except SessionsGrew as more:
                 grown += 1
                 if grown > GROWN_MAX:
                     raise StorageError("This concerns more sessions than one transaction can lock.") from more
-                first |= more.ids
+                first, chains = first | more.ids, chains | more.chains
             except _COLLIDED as error:
                 collided += 1
                 with self._lock:
@@ -138,11 +141,18 @@ class PostgresStore:
                 if collided >= TRIES_MAX:
                     raise StorageError(f"The database ended this {collided} times for others; try again.") from error
 
-    def _once(self, use_case: Callable[[Tx, Any, int, Any], Any], command: Any, first: frozenset[str]) -> Any:
+    def _once(
+        self,
+        use_case: Callable[[Tx, Any, int, Any], Any],
+        command: Any,
+        first: frozenset[str],
+        chains: frozenset[str],
+    ) -> Any:
         driver = self._begun("BEGIN ISOLATION LEVEL READ COMMITTED")
-        driver.begin(first)
+        driver.begin(first, chains)
         with self._lock:
             self._open += 1
+            ends = self._ends
             now = self._written_at = max(self._clock.now_ms(), self._written_at)
         tx, topics = PostgresTx(driver.nouns, self._host, now, rows=driver), set[str]()
         try:
@@ -155,15 +165,22 @@ class PostgresStore:
             self._roll_back(driver)
             if isinstance(error, psycopg.Error) and not isinstance(error, _COLLIDED):
                 raise write_fault(error) from error
+            if isinstance(error, StopIteration):
+                # A future takes no such error.
+                raise RuntimeError("a use case ended an iteration that is not its own") from error  # noqa: TRY004 - it is no wrong type
             raise
         finally:
-            self._ended(driver, topics)
+            self._ended(driver, topics, ends)
         return result
 
-    def _ended(self, driver: PostgresDriver, topics: set[str]) -> None:
-        """Wake who waits for what this transaction did, or for its end."""
+    def _ended(self, driver: PostgresDriver, topics: set[str], ends: int) -> None:
+        """Wake who waits for what this transaction did, or for its end; *ends* others had ended when it began."""
         with self._lock:
             self._open -= 1
+            if driver.skipped and ends != self._ends:
+                # Who had what was passed over may have let go of it since.
+                topics = {*topics, READY}
+            self._ends += 1
             self._statements += driver.statements
             if self._open and topics:
                 self._behind.add(CHANGES)

@@ -107,7 +107,9 @@ class SqliteStore:
                 self._loop.call_soon(self._write_here)
             self._here.append(asked)
         else:
-            self._hand_over([asked])
+            # What was asked before is done before.
+            here, self._here = self._here, []
+            self._hand_over([*here, asked])
         return await asked.future
 
     async def read(self, query: Query[C, R], command: C, *, brief: bool = False) -> R:

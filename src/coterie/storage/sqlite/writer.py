@@ -1,6 +1,6 @@
 """The writing side of SQLite: many use cases to one commit, a savepoint each.
 
-Nothing here is concurrent: `SqliteStore` runs it on its one writer thread, a simulation wherever it likes.
+Nothing here is concurrent: `SqliteStore` sees to it that only one thread is in it, a simulation runs it where it likes.
 """
 
 import logging
@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from time import perf_counter
 from typing import Any, Final
 
@@ -81,7 +82,7 @@ class SqliteWriter:
             raise
         self.written_at: int = row[0] if row else 0
         """The time of the last batch, which no later one goes behind."""
-        self._flushes: deque[float] = deque(maxlen=8)
+        self._flushes: deque[float] = deque(maxlen=5)
         self._waits = True
         """Whether the connection waits for other programs that have the file."""
         self._lost = False
@@ -114,13 +115,15 @@ class SqliteWriter:
             return None
         try:
             return self._fill(jobs)
+        except _TransactionEndedError:
+            return None
         except BaseException as error:  # noqa: BLE001 - the one writer must outlive whatever a use case raises
             return self._given_up(jobs, error)
 
     @property
     def flush_s(self) -> float:
-        """What a commit takes on this disk, in seconds: the least of the last ones, for others were disturbed."""
-        return min(self._flushes, default=0.0)
+        """What a commit takes on this disk, in seconds: the median of the last ones that wrote something."""
+        return median(self._flushes) if self._flushes else 0.0
 
     def tidy(self) -> None:
         """Write the log back into the file, as far as no reader needs it; what does not go now goes later."""
@@ -151,10 +154,17 @@ class SqliteWriter:
             connection.execute("BEGIN IMMEDIATE")
         except sqlite3.Error as error:
             return _all_failed(jobs, StorageError(f"The database is not writable now: {error}."))
-        return self._fill(jobs)
+        try:
+            return self._fill(jobs)
+        except _TransactionEndedError:
+            return [answer for job in jobs for answer in self._commit([job])]
 
     def _fill(self, jobs: Sequence[Job]) -> list[Answer]:
-        """Perform *jobs* in the transaction that has begun, and commit it."""
+        """Perform *jobs* in the transaction that has begun, and commit it.
+
+        Raises:
+            _TransactionEndedError: Of several jobs; nothing of them is kept.
+        """
         connection = self.driver.connection
         # Also a commit that is reported as failed may be kept, and nothing later may be dated before it.
         now = self.written_at = max(self._clock.now_ms(), self.written_at)
@@ -164,12 +174,11 @@ class SqliteWriter:
         except _TransactionEndedError as ended:
             if len(jobs) == 1:
                 return _all_failed(jobs, StorageError(f"The database refused the write: {ended.__cause__}."))
-            return [answer for job in jobs for answer in self._commit([job])]
+            raise
+        began = perf_counter()
         try:
             if connection.in_transaction:
-                began = perf_counter()
                 connection.execute("COMMIT")
-                self._flushes.append(perf_counter() - began)
         except sqlite3.Error as error:
             # What the connection believes to have written is not known, so the next batch opens another one.
             connection.close()
@@ -182,6 +191,7 @@ class SqliteWriter:
         # What was rolled back is counted in `total_changes` too.
         if connection.total_changes != before and any(answer.error is None for answer in answers):
             self.commits += 1
+            self._flushes.append(perf_counter() - began)
         return answers
 
     def _perform(self, job: Job, now: int, *, alone: bool) -> Answer:
@@ -210,7 +220,7 @@ class SqliteWriter:
                 fault: BaseException = write_fault(self._path, error)
                 fault.__cause__ = error
             else:
-                fault = error
+                fault = told_as(error)
             return Answer(None, fault, frozenset())
         return Answer(result, None, frozenset(tx.topics))
 
@@ -227,6 +237,15 @@ class SqliteWriter:
             self._waits = True
             self._lost = self._doubtful = False
         return self.driver.connection
+
+
+def told_as(error: Exception) -> Exception:
+    """The error as its caller gets it: a future takes no `StopIteration`, and its neighbours would wait for ever."""
+    if not isinstance(error, StopIteration):
+        return error
+    fault = RuntimeError("a use case ended an iteration that is not its own")
+    fault.__cause__ = error
+    return fault
 
 
 def _all_failed(jobs: Sequence[Job], error: HostError) -> list[Answer]:
