@@ -48,3 +48,21 @@ async def test_a_send_waits_for_the_earlier_session_with_nothing_in_hand(url: st
         await soon(sending)
 
     assert free == 1
+
+
+async def test_a_chain_out_of_order_is_waited_for_with_no_later_one_in_hand(url: str, beside: Hand) -> None:
+    """Who tells many senders asks their chains one by one, and meets them in any order."""
+    async with processes(url, 1) as (ledger,), hand(url) as watch:
+        turns = [await ledger.turn(await ledger.begin(session)) for session in await ledger.sessions("AB")]
+        early, late = sorted(turn.chain_id for turn in turns)
+        await beside.execute("BEGIN")
+        await beside.execute("SELECT 1 FROM chains WHERE id = %s FOR UPDATE", [early])
+
+        locking = asyncio.ensure_future(ledger.change(lambda tx: [tx.chains.lock([one]) for one in (late, early)]))
+        await until_waiting(watch)
+        free = await one(watch, FREE.replace("sessions", "chains"), [late])
+        await beside.execute("ROLLBACK")
+        ((last,), (first,)) = await soon(locking)
+
+    assert free == 1
+    assert (last.id, first.id) == (late, early)

@@ -52,12 +52,8 @@ class PostgresDriver:
         self._chains, self._first_chains = set(), sorted(chains)
 
     def _run(self, name: str, params: dict[str, object]) -> psycopg.Cursor[Row]:
-        if self._first and name not in _KEYS:
-            first, self._first = self._first, []
-            self._wait_for(first)
-            if self._first_chains:
-                self._chains.update(self._first_chains)
-                self._run("lock_chains", {"ids": self._first_chains})
+        if (self._first or self._first_chains) and name not in _KEYS:
+            self._lock_first()
         self.statements += 1
         sql, given = STATEMENTS[name], cast("Any", params)
         if "..." in sql:
@@ -66,6 +62,14 @@ class PostgresDriver:
         if cursor.rowcount > 0 and not (cursor.statusmessage or "").startswith("SELECT"):
             self.wrote = True
         return cursor
+
+    def _lock_first(self) -> None:
+        first, self._first = self._first, []
+        chains, self._first_chains = self._first_chains, []
+        if first:
+            self._wait_for(first)
+        if chains:
+            self._lock_chains(chains)
 
     def one(self, name: str, **params: object) -> Row | None:
         """See `Driver`."""

@@ -77,6 +77,15 @@ class CommitContract(LedgerContract):
             await ledger.change(lambda _: 1 // 0)
         assert (await ledger.prompt(session)).turn_id is not None
 
+    async def test_an_iteration_that_ends_in_a_use_case_is_a_fault_of_its_caller_only(self, ledger: Ledger) -> None:
+        """A future takes no `StopIteration`: those who share the commit would wait for ever."""
+        session = await ledger.session()
+        found = await asyncio.gather(
+            ledger.change(lambda _: next(iter(()))), ledger.prompt(session), return_exceptions=True
+        )
+        assert isinstance(found[0], RuntimeError)
+        assert not isinstance(found[1], BaseException)
+
     async def test_a_caller_that_went_away_does_not_undo_its_request(self, ledger: Ledger) -> None:
         """It may or may not be there, as a whole; its key tells which, and does it then."""
         session = await ledger.session()
