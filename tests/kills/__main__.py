@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import logging
 import shutil
 import sys
 import tempfile
@@ -35,8 +34,6 @@ def _show(report: Report | Crowd) -> str:
 def main() -> int:
     """Run, print, and return the exit status; the folder stays where something is broken."""
     given = _arguments()
-    # The model server has something to say about each client that was killed.
-    logging.getLogger("coterie").addHandler(logging.NullHandler())
     folder = Path(tempfile.mkdtemp(prefix="coterie-kills-"))
     ok = False
     try:

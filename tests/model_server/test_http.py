@@ -1,6 +1,8 @@
 """What the server makes of requests that no SDK would send."""
 
 import asyncio
+import socket
+import struct
 from collections.abc import Awaitable, Callable
 
 import httpx2
@@ -110,3 +112,21 @@ async def test_a_fault_of_the_server_ends_one_connection_only(start: Start, capl
             await http.post("/v1/chat/completions", content=ASK.replace(b'"x"', rb'"\"\\ud800\""'))
         assert (await http.post("/v1/chat/completions", content=ASK)).status_code == 200
     assert "the model server failed at a request" in caplog.text
+
+
+async def test_a_client_that_is_killed_between_requests_is_no_fault(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its connection is reset while nobody asks anything; a log that tells of that tells nothing."""
+    server = await start("[{reply: {text: x}}]")
+    host, _, port = server.url.removeprefix("http://").rpartition(":")
+    with socket.create_connection((host, int(port))) as client:
+        client.settimeout(0)
+        loop = asyncio.get_running_loop()
+        await loop.sock_sendall(client, b"GET /v1/models HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert (await loop.sock_recv(client, 100)).startswith(b"HTTP/1.1 200 ")
+        # Closed without the usual farewell.
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    async with httpx2.AsyncClient() as http:
+        assert (await http.get(f"{server.url}/v1/models")).status_code == 200
+    assert not caplog.records

@@ -53,6 +53,8 @@ class Connection:
             if error.partial.strip():
                 raise ClientLeft from error
             return None
+        except ConnectionError as error:
+            raise ClientLeft from error
         except asyncio.LimitOverrunError as error:
             raise BadRequestError("the request's head is too large") from error
         method, path, headers = _parse_head(head.decode("latin-1"))
@@ -60,7 +62,7 @@ class Connection:
             await self.send(b"HTTP/1.1 100 Continue\r\n\r\n")
         try:
             body = await self._body(headers)
-        except asyncio.IncompleteReadError as error:
+        except (asyncio.IncompleteReadError, ConnectionError) as error:
             raise ClientLeft from error
         return HttpRequest(method, path, headers, body)
 
