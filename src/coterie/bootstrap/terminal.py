@@ -244,13 +244,16 @@ def _verify(data: Path, *, as_json: bool) -> int:
 
 
 def run(doing: Coroutine[Any, Any, T]) -> T:
-    """Run on the fastest loop that is installed, and show the one fault inside an exception group as itself."""
+    """Run on the fastest loop that is installed, and show the one fault inside exception groups as itself."""
     import uvloop
 
     try:
         return uvloop.run(doing)
     except* HostError as group:
-        raise group.exceptions[0] from None
+        fault: Exception = group
+        while isinstance(fault, ExceptionGroup):
+            fault = fault.exceptions[0]
+        raise fault from None
 
 
 def main() -> None:
