@@ -296,6 +296,8 @@ class Deciding(Story):
     @rule(data=st.data(), mode=st.sampled_from(MODES), inbound=INBOUND, current_turn=st.booleans(), how=SETTINGS)
     def a_session_begins_or_changes(self, data: st.DataObject, how: str, mode: str, **settings: Any) -> None:
         """It is empty, or has heard what another one has; or it is the same, and may do something else."""
+        if not self.there:
+            how = "open"
         if how == "configure":
             self.both("configure", session=self.session(data), mode=mode, **settings)
         elif len(self.paper.sessions) < SESSIONS_MAX:
