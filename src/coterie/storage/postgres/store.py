@@ -19,7 +19,7 @@ from coterie.ports.rows import HostFacts
 from coterie.ports.store import C, Query, R, Tx, UseCase
 from coterie.storage.postgres.database import connect, migrate, said, write_fault
 from coterie.storage.postgres.driver import PostgresDriver, SessionsGrew
-from coterie.storage.sql.transaction import SqlNouns, SqlTx
+from coterie.storage.sql.transaction import SqlNouns, SqlTx, told_as
 
 WRITERS: Final = 8
 """Transactions at once; each has a connection."""
@@ -166,8 +166,7 @@ class PostgresStore:
             if isinstance(error, psycopg.Error) and not isinstance(error, _COLLIDED):
                 raise write_fault(error) from error
             if isinstance(error, StopIteration):
-                # A future takes no such error.
-                raise RuntimeError("a use case ended an iteration that is not its own") from error  # noqa: TRY004 - it is no wrong type
+                raise told_as(error) from error
             raise
         finally:
             self._ended(driver, topics, ends)

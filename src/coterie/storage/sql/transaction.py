@@ -100,3 +100,12 @@ class SqlTx:
         if rows:
             self._driver.write_rows("add_changes", rows)
         self._changes.clear()
+
+
+def told_as(error: Exception) -> Exception:
+    """The error as its caller gets it: a future takes no `StopIteration`, and its neighbours would wait for ever."""
+    if not isinstance(error, StopIteration):
+        return error
+    fault = RuntimeError("a use case ended an iteration that is not its own")
+    fault.__cause__ = error
+    return fault

@@ -33,7 +33,7 @@ HERE_MAX: Final = 32
 QUICK_S: Final = 0.001
 """A disk whose flush takes longer is left to the writer's thread."""
 TIDY_COMMITS: Final = 100
-"""After so many commits the log is written back by the writer's thread, so that no commit on the loop has to."""
+"""After so many commits the log is written back by the writer's thread, so that a commit on the loop seldom has to."""
 READERS: Final = 4
 """Threads that read: one long check must not stop the reads of every worker."""
 

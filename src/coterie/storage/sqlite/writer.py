@@ -19,7 +19,7 @@ from coterie.ports.clock import Clock
 from coterie.ports.ids import IdSource
 from coterie.ports.rows import HostFacts
 from coterie.ports.store import Tx
-from coterie.storage.sql.transaction import SqlNouns, SqlTx
+from coterie.storage.sql.transaction import SqlNouns, SqlTx, told_as
 from coterie.storage.sqlite.database import (
     SqliteDriver,
     be_patient,
@@ -237,15 +237,6 @@ class SqliteWriter:
             self._waits = True
             self._lost = self._doubtful = False
         return self.driver.connection
-
-
-def told_as(error: Exception) -> Exception:
-    """The error as its caller gets it: a future takes no `StopIteration`, and its neighbours would wait for ever."""
-    if not isinstance(error, StopIteration):
-        return error
-    fault = RuntimeError("a use case ended an iteration that is not its own")
-    fault.__cause__ = error
-    return fault
 
 
 def _all_failed(jobs: Sequence[Job], error: HostError) -> list[Answer]:
