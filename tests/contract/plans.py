@@ -38,8 +38,8 @@ JUDGED: Final = tuple(name for name in STATEMENTS if name not in CHECKS and name
 
 # An index that holds only some rows, or one that is left at a limit, is no whole table.
 _SCAN: Final = re.compile(r"SCAN (?P<table>\w+)(?! USING (?:COVERING )?INDEX)\b")
-# Rows that an inner statement has just found by index (`heads`, `sent_last`), and the row of counts.
-_NO_TABLES: Final = frozenset({"f", "p", "m", "h", "v", "a", "sent", "inbound", "CONSTANT"})
+# Rows that an inner statement has just found by index (`sent_last`), and the row of counts.
+_NO_TABLES: Final = frozenset({"p", "v", "a", "sent", "inbound", "CONSTANT"})
 _NAME: Final = re.compile(r":(\w+)")
 _LISTS: Final[dict[str, object]] = {"ids": ["a", "b"], "rows": [("", 0, "", "", 0)]}
 
@@ -57,6 +57,12 @@ def scans(connection: sqlite3.Connection, sql: str) -> list[str]:
     """The lines of the plan of *sql* that read a table from end to end."""
     matches = [(line, _SCAN.match(line)) for line in plan(connection, sql)]
     return [line for line, match in matches if match is not None and match["table"] not in _NO_TABLES]
+
+
+def tables_built(connection: sqlite3.Connection, sql: str) -> int:
+    """How many tables SQLite builds, and throws away, each time it runs *sql*."""
+    params = dict.fromkeys(_NAME.findall(sql), "")
+    return sum(row[1] == "OpenEphemeral" for row in connection.execute(f"EXPLAIN {sql}", params))
 
 
 def reads_more(connection: sqlite3.Connection, name: str) -> list[str]:

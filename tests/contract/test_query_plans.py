@@ -9,7 +9,7 @@ from collections.abc import Generator
 from contextlib import closing, contextmanager
 
 import pytest
-from tests.contract.plans import BOUNDED, JUDGED, OPEN_ONLY, growing, plan, reads_more, scans
+from tests.contract.plans import BOUNDED, JUDGED, OPEN_ONLY, growing, plan, reads_more, scans, tables_built
 from tests.guarantees import guarantee
 
 from coterie.storage.sql.statements import migrations
@@ -50,6 +50,17 @@ def test_what_is_open_is_found_beside_any_history(schema: sqlite3.Connection, na
 def test_an_exception_is_still_needed(schema: sqlite3.Connection, name: str) -> None:
     """A list of exceptions that nobody needs would hide the next one."""
     assert scans(schema, STATEMENTS[name])
+
+
+@pytest.mark.parametrize("name", ["add_message", "add_turn", "add_input", "add_session", "settle_turn.TurnCompleted"])
+def test_what_is_written_is_checked_without_a_table_of_its_own(schema: sqlite3.Connection, name: str) -> None:
+    """A CHECK with an IN of three words costs as much as the row."""
+    assert tables_built(schema, STATEMENTS[name]) == 0
+
+
+def test_a_table_that_is_built_is_counted(schema: sqlite3.Connection) -> None:
+    """A check that was never seen to fail proves nothing."""
+    assert tables_built(schema, "SELECT id FROM messages WHERE kind IN ('task', 'message', 'completion')") == 1
 
 
 def test_the_check_finds_a_whole_table(schema: sqlite3.Connection) -> None:

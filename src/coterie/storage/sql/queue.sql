@@ -15,20 +15,17 @@ SELECT
 FROM inputs WHERE session_id = :id
 
 -- name: heads
-SELECT {s.sessions}, l.created_by_session_id, {i.inputs}, {m.messages} FROM (
-    SELECT * FROM (SELECT number FROM inputs
-        WHERE session_id = :id AND promoted = 1 AND waiting IS NULL ORDER BY place LIMIT 1) f
-    UNION ALL
-    SELECT * FROM (SELECT number FROM inputs
-        WHERE session_id = :id AND promoted = 0 AND waiting IS NULL AND kind = 'prompt' ORDER BY place LIMIT 1) p
-    UNION ALL
-    SELECT * FROM (SELECT number FROM inputs
-        WHERE session_id = :id AND promoted = 0 AND waiting IS NULL AND message_id IS NOT NULL ORDER BY place LIMIT 1) m
-) h
-JOIN inputs i ON i.number = h.number
+SELECT {s.sessions}, l.created_by_session_id, {i.inputs}, {m.messages}
+FROM inputs i
 JOIN sessions s ON s.id = :id AND s.deleted_at IS NULL
 LEFT JOIN session_links l ON l.session_id = s.id
 LEFT JOIN messages m ON m.id = i.message_id
+WHERE i.number IN (
+    (SELECT number FROM inputs WHERE session_id = :id AND promoted = 1 AND waiting IS NULL ORDER BY place LIMIT 1),
+    (SELECT number FROM inputs WHERE session_id = :id AND promoted = 0 AND waiting IS NULL AND kind = 'prompt'
+        ORDER BY place LIMIT 1),
+    (SELECT number FROM inputs WHERE session_id = :id AND promoted = 0 AND waiting IS NULL AND message_id IS NOT NULL
+        ORDER BY place LIMIT 1))
 
 -- name: target
 SELECT {s.sessions}, l.created_by_session_id, p.prompts, p.messages, p.completions,

@@ -5,9 +5,10 @@ table, called `X.Event`, with `{sources}` and `{target}` filled in, so the guard
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
+from operator import itemgetter
 from typing import Any, Final, cast
 
 from coterie.core.ledger.states import MESSAGE_TABLE
@@ -37,6 +38,7 @@ COLUMNS: Final = {
 _PACKAGE: Final = "coterie.storage.sql"
 _TABLES: Final = {"message": MESSAGE_TABLE, "turn": TURN_TABLE}
 _NAME: Final = re.compile(r"^-- name: (.+)$", re.MULTILINE)
+_PARAMETER: Final = re.compile(r"(?<!:):(\w+)\b(?!\.\.\.)")
 _COLUMN_LIST: Final = re.compile(r"\{(?:(\w)\.)?(\w+)\}")
 
 
@@ -72,6 +74,18 @@ def load(*names: str, package: str = _PACKAGE) -> dict[str, str]:
                 assert full_name not in found, f"two statements are called {full_name}"
                 found[full_name] = _COLUMN_LIST.sub(_columns, sql)
     return found
+
+
+def numbered(sql: str) -> tuple[str, Callable[[Mapping[str, object]], tuple[object, ...]]]:
+    """Number the parameters of *sql*; returns the text, and what puts named values into the order of their numbers.
+
+    A driver binds numbered values without asking the database for the name of each.
+    """
+    names = list(dict.fromkeys(_PARAMETER.findall(sql)))
+    text = _PARAMETER.sub(lambda match: f"?{names.index(match[1]) + 1}", sql)
+    if len(names) > 1:
+        return text, itemgetter(*names)
+    return text, lambda params: tuple(params.values())
 
 
 def spread(sql: str, params: Mapping[str, object]) -> tuple[str, Sequence[object] | Mapping[str, object]]:

@@ -8,7 +8,7 @@ from typing import Final
 
 from coterie.core.errors import DatabaseCorruptError, DatabaseUnusableError, HostError, SchemaNewerError, StorageError
 from coterie.storage.sql.driver import Row
-from coterie.storage.sql.statements import migrations, spread
+from coterie.storage.sql.statements import migrations, numbered, spread
 from coterie.storage.sql.transaction import SPREAD, STATEMENTS
 
 TOKENS: Final = {
@@ -18,6 +18,7 @@ TOKENS: Final = {
     "int": "INTEGER",
     "clustered": "WITHOUT ROWID",
 }
+_NUMBERED: Final = {name: numbered(text) for name, text in STATEMENTS.items() if name not in SPREAD}
 _BUSY_MS: Final = 5000
 _WAL_PAGES: Final = 4000
 _STATEMENTS_MAX: Final = 512
@@ -37,11 +38,10 @@ class SqliteDriver:
 
     def _run(self, name: str, params: dict[str, object]) -> sqlite3.Cursor:
         self.statements += 1
-        sql = STATEMENTS[name]
-        if name not in SPREAD:
-            return self.connection.execute(sql, params)
-        text, given = spread(sql, params)
-        return self.connection.execute(text, given)
+        if name in SPREAD:
+            return self.connection.execute(*spread(STATEMENTS[name], params))
+        text, ordered = _NUMBERED[name]
+        return self.connection.execute(text, ordered(params))
 
     def one(self, name: str, **params: object) -> Row | None:
         """See `Driver`."""

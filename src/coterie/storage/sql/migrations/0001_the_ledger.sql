@@ -1,4 +1,5 @@
 -- The ledger. {key}, {serial}, {position}, {int} and {clustered} are spelled by each database.
+-- A CHECK names its words with OR: for an IN of three, SQLite builds a table with every row that it checks.
 
 CREATE TABLE hosts (
     id {key} NOT NULL PRIMARY KEY,
@@ -12,14 +13,16 @@ CREATE TABLE sessions (
     title TEXT NOT NULL,
     project_path TEXT,
     model TEXT,
-    permission_mode TEXT NOT NULL CHECK (permission_mode IN ('inherit', 'ask', 'accept-edits', 'auto')),
+    permission_mode TEXT NOT NULL CHECK (
+        permission_mode = 'inherit' OR permission_mode = 'ask' OR permission_mode = 'accept-edits'
+        OR permission_mode = 'auto'),
     held TEXT CHECK (held IN ('restart', 'archived')),
     streak {int} NOT NULL,
     ready {int},
     revision {int} NOT NULL,
     created_at {int} NOT NULL,
     updated_at {int} NOT NULL,
-    inbound TEXT NOT NULL CHECK (inbound IN ('accept', 'hold', 'refuse')),
+    inbound TEXT NOT NULL CHECK (inbound = 'accept' OR inbound = 'hold' OR inbound = 'refuse'),
     current_turn {int} NOT NULL,
     deleted_at {int}
 );
@@ -53,18 +56,20 @@ CREATE TABLE messages (
     source_title TEXT NOT NULL,
     target_session_id {key} NOT NULL,
     target_title TEXT NOT NULL,
-    kind TEXT NOT NULL CHECK (kind IN ('task', 'message', 'completion')),
+    kind TEXT NOT NULL CHECK (kind = 'task' OR kind = 'message' OR kind = 'completion'),
     content TEXT NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('queued', 'running', 'completed', 'failed', 'cancelled', 'interrupted')),
+    state TEXT NOT NULL CHECK (
+        state = 'queued' OR state = 'running' OR state = 'completed' OR state = 'failed' OR state = 'cancelled'
+        OR state = 'interrupted'),
     notify {int} NOT NULL,
     hops {int} NOT NULL CHECK (hops >= 0),
-    ceiling TEXT NOT NULL CHECK (ceiling IN ('ask', 'accept-edits', 'auto')),
+    ceiling TEXT NOT NULL CHECK (ceiling = 'ask' OR ceiling = 'accept-edits' OR ceiling = 'auto'),
     created_at {int} NOT NULL,
     updated_at {int} NOT NULL,
     turn_id {key},
-    joined TEXT CHECK (joined IN ('claimed', 'accepted', 'absorbed')),
+    joined TEXT CHECK (joined = 'claimed' OR joined = 'accepted' OR joined = 'absorbed'),
     source_turn_id {key},
-    via TEXT CHECK (via IN ('person')),
+    via TEXT CHECK (via = 'person'),
     reply_to {key},
     result TEXT,
     truncated {int} NOT NULL,
@@ -87,14 +92,15 @@ CREATE TABLE inputs (
     number {serial},
     id {key} NOT NULL UNIQUE,
     session_id {key} NOT NULL,
-    kind TEXT NOT NULL CHECK (kind IN ('prompt', 'steer', 'task', 'message', 'completion')),
+    kind TEXT NOT NULL CHECK (
+        kind = 'prompt' OR kind = 'steer' OR kind = 'task' OR kind = 'message' OR kind = 'completion'),
     chain_id {key} NOT NULL,
     created_at {int} NOT NULL,
     text TEXT,
     message_id {key},
     promoted {int} NOT NULL,
     place {int} NOT NULL,
-    waiting TEXT CHECK (waiting IN ('budget', 'policy', 'across_projects')),
+    waiting TEXT CHECK (waiting = 'budget' OR waiting = 'policy' OR waiting = 'across_projects'),
     turn_id {key},
     CHECK ((kind IN ('prompt', 'steer')) = (message_id IS NULL)),
     CHECK ((kind IN ('prompt', 'steer')) = (text IS NOT NULL)),
@@ -109,12 +115,14 @@ CREATE TABLE turns (
     id {key} NOT NULL UNIQUE,
     session_id {key} NOT NULL,
     input_id {key} NOT NULL,
-    kind TEXT NOT NULL CHECK (kind IN ('prompt', 'task', 'message', 'completion')),
+    kind TEXT NOT NULL CHECK (kind = 'prompt' OR kind = 'task' OR kind = 'message' OR kind = 'completion'),
     message_id {key},
-    state TEXT NOT NULL CHECK (state IN ('running', 'completed', 'failed', 'cancelled', 'interrupted')),
+    state TEXT NOT NULL CHECK (
+        state = 'running' OR state = 'completed' OR state = 'failed' OR state = 'cancelled'
+        OR state = 'interrupted'),
     host_id {key} NOT NULL,
     epoch {int} NOT NULL,
-    permission TEXT NOT NULL CHECK (permission IN ('ask', 'accept-edits', 'auto')),
+    permission TEXT NOT NULL CHECK (permission = 'ask' OR permission = 'accept-edits' OR permission = 'auto'),
     chain_id {key} NOT NULL,
     hops {int} NOT NULL,
     fenced {int} NOT NULL,
