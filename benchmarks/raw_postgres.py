@@ -92,7 +92,7 @@ async def run(bench: Bench) -> list[Figure]:
     if default_binaries() is None:
         return [Figure("raw PostgreSQL", None, "", note="skipped: this machine has no PostgreSQL for tests")]
     with ExitStack() as stack:
-        server = stack.enter_context(PostgresServer())
+        server = stack.enter_context(PostgresServer(tends=True))
         raw, url = stack.enter_context(raw_postgres(server)), server.url_of("raw")
         many = [RawPostgres(url) for _ in range(max(CONNECTIONS))]
         for one in many:

