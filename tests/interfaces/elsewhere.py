@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from coterie.plugins import Gateway, Invocation, Risk, Tool, ToolOutput, ToolSpec, hookimpl
+from coterie.plugins import About, Gateway, Invocation, Risk, Tool, ToolOutput, ToolSpec, hookimpl
 
 OPERATIONS: Final = frozenset({"collaboration.wait"})
 
@@ -24,6 +24,11 @@ class Nap:
         """See `Tool`."""
         del arguments
         return Risk.LOW
+
+    async def about(self, invocation: Invocation, arguments: Mapping[str, object]) -> About:
+        """See `Tool`."""
+        del invocation, arguments
+        return About("")
 
     async def run(self, invocation: Invocation, arguments: Mapping[str, object]) -> ToolOutput:
         """See `Tool`."""

@@ -13,10 +13,11 @@ from coterie.core.session.session import Session
 from coterie.core.turn.items import ToolCall
 from coterie.core.turn.states import TurnState
 from coterie.core.turn.turn import Turn
+from coterie.operations.approving import Person
 from coterie.operations.invocations import Invocations
 from coterie.ports.model_provider import ModelProvider, ToolSpec
 from coterie.ports.store import Store
-from coterie.ports.tool import Invocation, ToolOutput
+from coterie.ports.tool import About, Invocation, ToolOutput
 from coterie.runtime.effects import RuntimeParts, Scene, call_tool
 from coterie.storage.sqlite.feed import MemoryFeed
 from coterie.testing.clock import FakeClock
@@ -51,6 +52,9 @@ TURN = Turn(
     created_at=0,
 )
 
+NOBODY = cast("Person", None)
+"""No call here waits for a person."""
+
 
 class Unruly:
     """A tool that does what no tool should."""
@@ -70,6 +74,11 @@ class Unruly:
         if self._way == "risk":
             raise KeyError("mode")
         return Risk.LOW
+
+    async def about(self, invocation: Invocation, arguments: Mapping[str, object]) -> About:
+        """Nothing."""
+        del invocation, arguments
+        return About("")
 
     async def run(self, invocation: Invocation, arguments: Mapping[str, object]) -> ToolOutput:
         """Break off in its way."""
@@ -110,7 +119,7 @@ def _parts(tool: Unruly) -> RuntimeParts:
 )
 async def test_a_tool_that_breaks_off_is_an_error_of_its_call(way: str, told: str) -> None:
     """A cancellation that a tool made itself must not pass for one of the host: the turn would run again."""
-    done = await call_tool(_parts(Unruly(way)), Scene(TURN, SESSION), ToolCall("1", "unruly", "{}"))
+    done = await call_tool(_parts(Unruly(way)), Scene(TURN, SESSION), ToolCall("1", "unruly", "{}"), NOBODY)
     assert done.result.error
     assert done.result.text.startswith(told)
 
@@ -118,7 +127,7 @@ async def test_a_tool_that_breaks_off_is_an_error_of_its_call(way: str, told: st
 async def test_a_call_that_the_host_cancels_ends_as_cancelled() -> None:
     """Else a fenced turn would go on with its next call."""
     tool = Unruly("wait")
-    call = asyncio.ensure_future(call_tool(_parts(tool), Scene(TURN, SESSION), ToolCall("1", "unruly", "{}")))
+    call = asyncio.ensure_future(call_tool(_parts(tool), Scene(TURN, SESSION), ToolCall("1", "unruly", "{}"), NOBODY))
     await tool.began.wait()
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -128,5 +137,5 @@ async def test_a_call_that_the_host_cancels_ends_as_cancelled() -> None:
 @pytest.mark.parametrize("arguments", ["[" * 100_000, '{"a":' * 100_000, "[]", "{"])
 async def test_arguments_that_are_no_object_never_reach_the_tool(arguments: str) -> None:
     """However deep a model nests them; the session has to go on with this call in its transcript."""
-    done = await call_tool(_parts(Unruly("raise")), Scene(TURN, SESSION), ToolCall("1", "unruly", arguments))
+    done = await call_tool(_parts(Unruly("raise")), Scene(TURN, SESSION), ToolCall("1", "unruly", arguments), NOBODY)
     assert "not one JSON object" in done.result.text

@@ -66,6 +66,7 @@ def delete_session(tx: Tx, command: DeleteSession, now: int, new_id: NewId) -> D
         tx.changed(settled.source_session_id, "message", settled.id)
         complete(step, settled, slot=False)
     tx.pairs.forget(session.id)
+    tx.approvals.forget(session.id)
     tx.sessions.bury(session.id, now)
     tx.changed(session.id, "deleted", session.id)
     tx.journal.audit(AuditRow("person", "delete", session.id, session.title), now)

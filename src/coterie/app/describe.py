@@ -5,13 +5,24 @@ from dataclasses import dataclass
 from coterie.app import find
 from coterie.core.chain import Chain
 from coterie.core.errors import NotFoundError
-from coterie.core.ids import ChainId, MessageId, SessionId, TurnId
+from coterie.core.ids import ChainId, MessageId, RequestId, SessionId, TurnId
 from coterie.core.ledger.message import Message
 from coterie.core.ledger.states import SETTLED
 from coterie.core.session.session import Session, status_of
 from coterie.core.turn.items import Item
 from coterie.core.turn.turn import Turn
-from coterie.ports.rows import Acceptance, Change, Input, NumberedItem, PairGrant, PairRequest, Reference, Violation
+from coterie.ports.rows import (
+    Acceptance,
+    CallGrant,
+    CallRequest,
+    Change,
+    Input,
+    NumberedItem,
+    PairGrant,
+    PairRequest,
+    Reference,
+    Violation,
+)
 from coterie.ports.store import Tx
 
 CREATED_MAX = 8
@@ -179,6 +190,27 @@ def pending(tx: Tx, command: None) -> tuple[tuple[PairRequest, Reference, Refere
 
 def _waiting(tx: Tx, asked: PairRequest) -> int:
     return len(tx.pairs.waiting(asked.source_session_id, asked.target_session_id))
+
+
+def call_request(tx: Tx, request_id: RequestId) -> CallRequest | None:
+    """One question about a tool call, open or not."""
+    return tx.approvals.request(request_id)
+
+
+def calls_asked(tx: Tx, command: None) -> tuple[tuple[CallRequest, Reference, Reference | None], ...]:
+    """Tool calls that wait for a person: with the session, and with the one that keeps it below its mode."""
+    del command
+    asked = tx.approvals.pending(PENDING_MAX)
+    named = tx.directory.references([id_ for one in asked for id_ in (one.session_id, one.clamped_by) if id_])
+    return tuple((one, named[one.session_id], named[one.clamped_by] if one.clamped_by else None) for one in asked)
+
+
+def call_grants(tx: Tx, command: None) -> tuple[tuple[CallGrant, Reference], ...]:
+    """What sessions may do without asking again, newest first."""
+    del command
+    found = tx.approvals.grants(PENDING_MAX)
+    named = tx.directory.references([one.session_id for one in found])
+    return tuple((one, named[one.session_id]) for one in found)
 
 
 def grants(tx: Tx, now: int) -> tuple[tuple[PairGrant, Reference, Reference], ...]:

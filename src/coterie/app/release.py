@@ -160,7 +160,7 @@ def revoke(tx: Tx, command: Revoke, now: int, new_id: NewId) -> bool:
     del new_id
     if once(tx, command.key, command.grant_id, kept_until=until(now)) is not None:
         return True
-    if not tx.pairs.revoke(command.grant_id):
+    if not tx.pairs.revoke(command.grant_id) and not tx.approvals.revoke(command.grant_id):
         raise NotFoundError("grant", command.grant_id)
     tx.journal.audit(AuditRow("person", "revoke", None, command.grant_id), now)
     return False

@@ -177,6 +177,7 @@ async def engine(
                 settings.limits,
                 settings.permission_default,
                 model_hint(settings.data_dir),
+                settings.denied,
             ),
             settings.limits.turns_max,
         )

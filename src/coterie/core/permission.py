@@ -3,8 +3,11 @@
 Pure module. Rights only narrow on the way down a chain of messages (ADR 0239, ceilings).
 """
 
+import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from typing import Final
 
 
@@ -41,6 +44,33 @@ class Decision(StrEnum):
 
     ALLOW = "allow"
     ASK = "ask"
+    """A person decides."""
+    DENY = "deny"
+    """A rule refuses it, in every mode, and nobody is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a person never wants to happen: `tool` or `tool(pattern)`, where `*` stands for any text."""
+
+    tool: str
+    pattern: str = "*"
+
+    def __str__(self) -> str:
+        return self.tool if self.pattern == "*" else f"{self.tool}({self.pattern})"
+
+    def names(self, tool: str, subject: str) -> bool:
+        """Whether the rule is about a call of *tool* on *subject*."""
+        return fnmatchcase(tool, self.tool) and fnmatchcase(subject, self.pattern)
+
+
+_RULE: Final = re.compile(r"\s*([\w*?.-]+)\s*(?:\((.+)\))?\s*", re.DOTALL)
+
+
+def rule_of(text: str) -> Rule | None:
+    """The rule that *text* writes; None if it is none."""
+    match = _RULE.fullmatch(text)
+    return Rule(match[1], match[2] or "*") if match else None
 
 
 _RANK: Final = {Mode.ASK: 0, Mode.ACCEPT_EDITS: 1, Mode.AUTO: 2}
@@ -65,3 +95,8 @@ def least(modes: Iterable[Mode]) -> Mode:
 def decide(mode: Mode, risk: Risk) -> Decision:
     """Whether *mode* lets a call of *risk* run without a person."""
     return Decision.ALLOW if _RANK[mode] >= _RANK[_FREE[risk]] else Decision.ASK
+
+
+def refusing(rules: Iterable[Rule], tool: str, subject: str) -> Rule | None:
+    """The first of *rules* that refuses the call: before any mode, grant or question."""
+    return next((rule for rule in rules if rule.names(tool, subject)), None)

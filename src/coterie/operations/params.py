@@ -178,9 +178,12 @@ class Resolve(Keyed):
     """A person's answer to an open request."""
 
     request_id: str
-    decision: Literal["once", "grant", "deny"]
+    decision: Literal["once", "session", "grant", "deny"]
+    """`session` lets a tool call pass whenever its session asks for the same; `grant` lets a pair write for a time."""
     seconds: Annotated[int, Field(ge=1, le=31_536_000)] = 3_600
     """How long a grant lasts."""
+    note: Annotated[str, Field(max_length=4096)] = ""
+    """What the model of a tool call is told with the answer."""
 
 
 class RevokeGrant(Keyed):

@@ -8,6 +8,6 @@ from coterie.core.permission import Risk
 from coterie.plugins.gateway import Gateway
 from coterie.plugins.hooks import hookimpl
 from coterie.ports.model_provider import ToolSpec
-from coterie.ports.tool import Invocation, Tool, ToolOutput
+from coterie.ports.tool import About, Invocation, Tool, ToolOutput
 
-__all__ = ["Gateway", "Invocation", "Risk", "Tool", "ToolOutput", "ToolSpec", "hookimpl"]
+__all__ = ["About", "Gateway", "Invocation", "Risk", "Tool", "ToolOutput", "ToolSpec", "hookimpl"]

@@ -1,13 +1,14 @@
 """The rows of the ledger that are no noun of the core's own, as use cases read and write them."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from coterie.core.chain import Spending
 from coterie.core.ids import ChainId, GrantId, HostId, InputId, MessageId, RequestId, SessionId, TurnId
 from coterie.core.inbound import Across, Waiting
 from coterie.core.ledger.message import Message
 from coterie.core.limits import Limits
-from coterie.core.permission import Mode
+from coterie.core.permission import Mode, Risk
 from coterie.core.turn.items import Item
 
 
@@ -122,6 +123,52 @@ class PairGrant:
     target_session_id: SessionId
     created_at: int
     expires_at: int
+
+
+class CallAnswer(StrEnum):
+    """What a person says to a tool call that needs one."""
+
+    ONCE = "once"
+    """This call may run."""
+    SESSION = "session"
+    """So may every later one of its session with the same tool and the same subject."""
+    DENY = "deny"
+    """It does not run, and its model is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallRequest:
+    """The question whether one tool call may run; open while its turn runs and nobody has answered."""
+
+    id: RequestId
+    session_id: SessionId
+    turn_id: TurnId
+    call_id: str
+    tool: str
+    risk: Risk
+    subject: str
+    """What the call is about, as rules and grants name it: a path, a command line."""
+    shown: str
+    """What the call would do, for the person."""
+    mode: Mode
+    """What the turn may do without asking."""
+    clamped_by: SessionId | None
+    """Whose message keeps the turn below what its session may do; a grant for the session does not count then."""
+    created_at: int
+    answer: CallAnswer | None = None
+    note: str = ""
+    """What the person adds for the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallGrant:
+    """A person's leave for a session to call one tool on one subject without asking again."""
+
+    id: GrantId
+    session_id: SessionId
+    tool: str
+    subject: str
+    created_at: int
 
 
 @dataclass(frozen=True, slots=True)

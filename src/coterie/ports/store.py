@@ -18,6 +18,9 @@ from coterie.core.turn.turn import Turn
 from coterie.ports.reading import Directory, Exchanges
 from coterie.ports.rows import (
     AuditRow,
+    CallAnswer,
+    CallGrant,
+    CallRequest,
     Change,
     Head,
     HostFacts,
@@ -380,6 +383,50 @@ class Pairs(Protocol):
         ...
 
 
+class Approvals(Protocol):
+    """Tool calls that a person is asked about, and what sessions may do without asking again."""
+
+    def ask(self, request: CallRequest) -> None:
+        """Write the question, if that call has none."""
+        ...
+
+    def of_call(self, turn_id: TurnId, call_id: str) -> CallRequest | None:
+        """The question about one call."""
+        ...
+
+    def request(self, request_id: RequestId) -> CallRequest | None:
+        """One question, open or not."""
+        ...
+
+    def answer(self, request_id: RequestId, answer: CallAnswer, note: str, now: int) -> bool:
+        """Answer it; False if somebody has."""
+        ...
+
+    def pending(self, limit: int) -> tuple[CallRequest, ...]:
+        """Open questions of running turns, oldest first."""
+        ...
+
+    def add_grant(self, grant: CallGrant) -> None:
+        """Write a grant, if there is none like it."""
+        ...
+
+    def has_grant(self, session_id: SessionId, tool: str, subject: str) -> bool:
+        """Whether the session may do exactly that."""
+        ...
+
+    def grants(self, limit: int) -> tuple[CallGrant, ...]:
+        """Grants, newest first."""
+        ...
+
+    def revoke(self, grant_id: GrantId) -> bool:
+        """End a grant; False if there is none."""
+        ...
+
+    def forget(self, session_id: SessionId) -> None:
+        """End the grants of a session that is deleted."""
+        ...
+
+
 class Journal(Protocol):
     """What outlives an act: changes, idempotency keys and audit rows."""
 
@@ -442,6 +489,7 @@ class Tx(Protocol):
     exchanges: Exchanges
     chains: Chains
     pairs: Pairs
+    approvals: Approvals
     journal: Journal
 
     def changed(self, session_id: SessionId, kind: str, ref: str) -> None:

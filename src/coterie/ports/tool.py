@@ -34,6 +34,16 @@ class ToolOutput:
     """Messages whose settled outcome the text shows: their queued completions join this turn."""
 
 
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a call is about."""
+
+    subject: str
+    """As deny rules and grants name it: a path below the project folder, a command line."""
+    shown: str = ""
+    """What it would do, for the person who is asked: a difference, a command."""
+
+
 class Tool(Protocol):
     """One tool. Expected failures are outputs with `error`, so that the model can do better."""
 
@@ -44,6 +54,10 @@ class Tool(Protocol):
 
     def risk(self, arguments: Mapping[str, object]) -> Risk:
         """What this call can do."""
+        ...
+
+    async def about(self, invocation: Invocation, arguments: Mapping[str, object]) -> About | ToolOutput:
+        """What this call is about; an output where it cannot be done anyway, so that nobody is asked in vain."""
         ...
 
     async def run(self, invocation: Invocation, arguments: Mapping[str, object]) -> ToolOutput:

@@ -10,10 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
+from coterie.app.approve import AskPerson, CallOf, is_granted
+from coterie.core.errors import StorageError
 from coterie.core.ids import MessageId
 from coterie.core.limits import Limits
 from coterie.core.model_ref import Binding
-from coterie.core.permission import Decision, Mode, decide, least, resolve
+from coterie.core.permission import Decision, Mode, Risk, Rule, decide, least, refusing, resolve
 from coterie.core.session.session import Session
 from coterie.core.text import head_and_tail, mend, nearest
 from coterie.core.turn.context import shown
@@ -21,12 +23,13 @@ from coterie.core.turn.instructions import instructions
 from coterie.core.turn.items import Item, ToolCall, ToolResult
 from coterie.core.turn.loop import ModelFailed, Replied
 from coterie.core.turn.turn import Turn
+from coterie.operations.approving import Person, is_allowed
 from coterie.operations.invocations import Invocations
 from coterie.ports.clock import Clock
 from coterie.ports.feed import Delta, Feed
 from coterie.ports.model_provider import ModelProvider, ModelRequest
 from coterie.ports.store import Store
-from coterie.ports.tool import Tool, ToolOutput
+from coterie.ports.tool import Invocation, Tool, ToolOutput
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -46,6 +49,8 @@ class RuntimeParts:
     permission_default: Mode
     model_hint: str
     """What to tell a person who has configured no model."""
+    denied: tuple[Rule, ...] = ()
+    """What is refused in every mode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +91,8 @@ async def ask(
     return await parts.provider.ask(request, show)
 
 
-async def call_tool(parts: RuntimeParts, scene: Scene, call: ToolCall) -> CallDone:
-    """Run one call, if the turn's permission lets it run without a person."""
+async def call_tool(parts: RuntimeParts, scene: Scene, call: ToolCall, person: Person) -> CallDone:
+    """Run one call: at once, or when a person allows what the turn may not do by itself."""
     tool = parts.tools.get(call.name)
     if tool is None:
         near = ", ".join(nearest(call.name, list(parts.tools), 3)) or ", ".join(parts.tools)
@@ -95,21 +100,16 @@ async def call_tool(parts: RuntimeParts, scene: Scene, call: ToolCall) -> CallDo
     arguments = _object(call.arguments)
     if arguments is None:
         return _refused(call, "The arguments are not one JSON object; call the tool again with valid JSON.")
-    mode = scene.mode(parts.permission_default)
     try:
         risk = tool.risk(arguments)
     except Exception as error:  # noqa: BLE001 - a tool that cannot tell its risk is not run
         return _refused(call, f"The tool cannot tell its risk: {type(error).__name__}: {error}")
-    if decide(mode, risk) is Decision.ASK:
-        return _refused(
-            call,
-            f"Denied: {call.name} has risk {risk.value!r}, which needs a person's approval in mode {mode.value!r}, and "
-            "no person can be asked in this turn. Go on without it, or say in your answer what you would have done.",
-        )
     turn = scene.turn
     with parts.invocations.live(turn.session_id, turn.id, call.id, scene.session.project_path) as invocation:
         try:
-            output = await tool.run(invocation, arguments)
+            output = await _hindered(parts, scene, _Wish(call, tool, arguments, risk, invocation), person)
+            if output is None:
+                output = await tool.run(invocation, arguments)
         except Exception as error:  # noqa: BLE001 - whatever a tool does, the turn goes on and its model is told
             _LOG.exception("tool %s failed in turn %s", call.name, turn.id)
             output = ToolOutput(f"The tool failed: {type(error).__name__}: {error}", error=True)
@@ -122,6 +122,47 @@ async def call_tool(parts: RuntimeParts, scene: Scene, call: ToolCall) -> CallDo
     text, cut = head_and_tail(mend(output.text), parts.limits.tool_result_chars_max)
     # What was cut out was not shown, so its notice still has something to tell.
     return CallDone(ToolResult(call.id, call.name, text, output.error), () if cut else output.shows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """A call that is about to run."""
+
+    call: ToolCall
+    tool: Tool
+    arguments: Mapping[str, object]
+    risk: Risk
+    invocation: Invocation
+
+
+async def _hindered(parts: RuntimeParts, scene: Scene, wish: _Wish, person: Person) -> ToolOutput | None:
+    """What a call answers that may not run; None lets it. Rules come first, so that nobody is asked in vain."""
+    name = wish.call.name
+    mode = scene.mode(parts.permission_default)
+    decision = decide(mode, wish.risk)
+    if decision is Decision.ALLOW and not parts.denied:
+        return None
+    about = await wish.tool.about(wish.invocation, wish.arguments)
+    if isinstance(about, ToolOutput):
+        return about
+    subject = mend(about.subject)
+    rule = refusing(parts.denied, name, subject)
+    if rule is not None:
+        return ToolOutput(f"Denied by the rule {rule} of this host, whoever asks. Go on without it.", error=True)
+    if decision is Decision.ALLOW:
+        return None
+    turn = scene.turn
+    if await parts.store.read(is_granted, CallOf(turn.id, name, subject), brief=True):
+        return None
+    asking = AskPerson(turn.id, wish.call.id, name, wish.risk, subject, mend(about.shown), mode)
+    try:
+        asked = await person.answer(asking)
+    except StorageError as error:
+        return ToolOutput(f"Denied: a person has to allow this, and could not be asked: {error}", error=True)
+    if is_allowed(asked):
+        return None
+    note = f" They say: {asked.note}" if asked is not None and asked.note else ""
+    return ToolOutput(f"Denied by a person.{note} Go on without it, or say what you would have done.", error=True)
 
 
 def _refused(call: ToolCall, text: str) -> CallDone:

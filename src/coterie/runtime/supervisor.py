@@ -48,7 +48,7 @@ class Supervisor:
         """Monotonic time of the next look for messages whose time is over."""
         self._stopping = False
         self._parts = parts
-        self._worker = Worker(self._parts, self._spawn, self._passes_on)
+        self._worker = Worker(self._parts, self._spawn, self._passes_on, self)
 
     # Slots
 

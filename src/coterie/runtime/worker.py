@@ -40,7 +40,9 @@ from coterie.core.turn.loop import (
 from coterie.core.turn.start import binding_for
 from coterie.core.turn.states import TurnState
 from coterie.core.turn.turn import Turn
+from coterie.operations.approving import Person
 from coterie.ports.feed import Listener
+from coterie.ports.slots import Slots
 from coterie.ports.store import C, R, UseCase
 from coterie.runtime.effects import RuntimeParts, Scene, ask, call_tool
 
@@ -76,14 +78,16 @@ class _Run:
 class Worker:
     """Runs turns with the given parts."""
 
-    def __init__(self, parts: RuntimeParts, spawn: Spawn, passes_on: Callable[[TurnId], bool]) -> None:
+    def __init__(self, parts: RuntimeParts, spawn: Spawn, passes_on: Callable[[TurnId], bool], slots: Slots) -> None:
         """Take what a turn is run with.
 
         Args:
             parts: The host's parts.
             spawn: Starts a task that the supervisor owns.
             passes_on: Whether a turn that ends may give its slot to new work: not while a parked turn waits for one.
+            slots: Where a turn that waits for a person is parked.
         """
+        self._person = Person(parts.store, parts.feed, slots)
         self._parts = parts
         self._spawn = spawn
         self._passes_on = passes_on
@@ -173,7 +177,7 @@ class Worker:
             scene = await self._now(run.turn_id)
             if scene.turn.fenced:
                 return CancelAsked()
-            done = await self._interruptible(run, call_tool(self._parts, scene, call))
+            done = await self._interruptible(run, call_tool(self._parts, scene, call, self._person))
             if isinstance(done, CancelAsked):
                 return done
             run.results.append(done.result)

@@ -13,7 +13,7 @@ from coterie.core.errors import ExtraMissingError
 from coterie.core.inbound import Across
 from coterie.core.limits import RANGES, Limits
 from coterie.core.model_ref import Binding
-from coterie.core.permission import Mode
+from coterie.core.permission import Mode, Rule, rule_of
 from coterie.settings._catalogue import catalogue
 from coterie.settings._config import CONFIG_FILE, Table, parse, read_config
 
@@ -38,6 +38,8 @@ class Settings:
     """Where the ledger is, as libpq reads it; None is a file in the data directory."""
     permission_default: Mode = Mode.ASK
     """What a session that inherits may do without asking."""
+    denied: tuple[Rule, ...] = ()
+    """Tool calls that are refused in every mode."""
     across_projects: Across = Across.ASK
     """What happens to messages between sessions of different project folders."""
     resume: bool = False
@@ -85,7 +87,7 @@ def load_settings(
     root.only(_SECTIONS)
     server, permissions = root.table("server"), root.table("permissions")
     server.only(("host", "port"))
-    permissions.only(("default",))
+    permissions.only(("default", "deny"))
     startup, collaboration = root.table("startup"), root.table("collaboration")
     startup.only(("queue",))
     collaboration.only(("across_projects",))
@@ -95,6 +97,7 @@ def load_settings(
         port=server.number("port", 0, _PORT_MAX) if server.has("port") else PORT,
         postgres=_postgres(root.table("store"), find),
         permission_default=Mode(permissions.choice("default", tuple(mode.value for mode in Mode)) or Mode.ASK),
+        denied=_rules(permissions),
         across_projects=Across(
             collaboration.choice("across_projects", tuple(rule.value for rule in Across)) or Across.ASK
         ),
@@ -107,6 +110,15 @@ def load_settings(
     if missing := missing_extra(settings.models, find):
         raise missing
     return settings
+
+
+def _rules(permissions: Table) -> tuple[Rule, ...]:
+    texts = permissions.texts("deny")
+    for text in texts:
+        if rule_of(text) is None:
+            wanted = 'a tool, alone or with a pattern in parentheses: "bash" or "write(secrets/*)"'
+            raise permissions.fault("deny", f"deny in [permissions] has {text!r}, but each rule must be {wanted}.")
+    return tuple(rule for text in texts if (rule := rule_of(text)) is not None)
 
 
 def missing_extra(models: Iterable[Binding], find: Callable[[str], bool]) -> ExtraMissingError | None:

@@ -6,6 +6,7 @@ gets a fresh store, goes through real use cases and ends with a check of the who
 
 from coterie.testing.contract.admitting import InboundContract
 from coterie.testing.contract.aftermath import AftermathContract
+from coterie.testing.contract.approving import ApprovingContract, CallGrantContract
 from coterie.testing.contract.arranging import ArrangingContract, EachArrangementContract
 from coterie.testing.contract.bounding import DepthContract, SpendingContract
 from coterie.testing.contract.cancelling import CancellingContract
@@ -61,6 +62,8 @@ class StoreContract(
     InboundContract,
     CrossingContract,
     PairAnswerContract,
+    ApprovingContract,
+    CallGrantContract,
     SpendingContract,
     JoinedChainsContract,
     DepthContract,

@@ -8,6 +8,7 @@ import pytest
 from tests.guarantees import guarantee
 from tests.runtime.engine.asleep import ASLEEP, fall_asleep, last_said, wake
 from tests.runtime.engine.conftest import SetStage, Stage, said
+from tests.runtime.engine.test_approvals import answer
 from tests.runtime.engine.wire import spoken
 
 from coterie.app.delete_session import DeleteSession, delete_session
@@ -65,9 +66,10 @@ async def test_a_running_turn_loses_rights_at_its_next_tool_and_gains_none(
 
     await host.ask("session.configure", sessionId=lead, permissionMode=after)
     await wake(host, waits_for)
+    await answer(host, "deny")
     await host.idle(lead)
 
-    denied = "Denied: " in (await host.results(lead))[-1]
+    denied = "Denied by a person" in (await host.results(lead))[-1]
     assert (denied, _is_written(host)) == (True, False)
     await host.prompt(lead, "now write")
     await host.idle(lead)

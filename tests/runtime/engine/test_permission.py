@@ -5,9 +5,8 @@ from typing import Any, Final
 
 import pytest
 from tests.guarantees import guarantee
-from tests.runtime.engine.conftest import SetStage, Stage, said
-
-from coterie.core.turn.states import TurnState
+from tests.runtime.engine.conftest import SetStage, Stage
+from tests.runtime.engine.test_approvals import answer
 
 WRITE: Final = "{tool: write, arguments: {path: a.txt, content: new}}"
 EDIT: Final = "{tool: edit, arguments: {path: a.txt, old: old, new: new}}"
@@ -27,28 +26,6 @@ def _file(project: Path) -> Path:
     path = project / "a.txt"
     path.write_text("old\n")
     return path
-
-
-@pytest.mark.parametrize(
-    ("mode", "call"),
-    [("ask", WRITE), ("ask", EDIT), ("ask", BASH), ("accept-edits", BASH), ("inherit", WRITE), ("inherit", BASH)],
-)
-async def test_a_call_beyond_the_mode_is_denied_and_the_model_is_told(stage: SetStage, mode: str, call: str) -> None:
-    """Nobody is there to ask, so nothing happens; the turn goes on and can say so."""
-    host = await stage(_script(call))
-    path = _file(host.project)
-    session = await host.session(mode=mode, folder=True)
-    await host.prompt(session, "go")
-
-    turn = await host.ended(session)
-
-    assert turn.state is TurnState.COMPLETED
-    assert path.read_text() == "old\n"
-    told = said(host.asked()[-1])[-1]["content"]
-    assert "Denied: " in told
-    assert f"mode '{'ask' if mode == 'inherit' else mode}'" in told
-    (result,) = [item for item in await host.items(session) if item["kind"] == "tool_result"]
-    assert result["error"]
 
 
 @pytest.mark.parametrize(
@@ -98,11 +75,12 @@ async def test_a_message_lends_no_more_than_its_sender_may(
     worker = await host.session("worker", mode="auto", folder=True)
     await host.prompt(lead, f"send {worker}")
     await host.idle(lead)
+    await answer(host, "deny")
 
     turn = await host.ended(worker)
 
     assert (turn.kind, turn.permission.value) == ("message", clamped)
-    assert "Denied: " in (turn.result or "")
+    assert "Denied by a person" in (turn.result or "")
     assert path.read_text() == "old\n"
     assert f"mode in this turn is '{clamped}'" in host.asked("worker")[0]["messages"][0]["content"]
     assert (await host.ask("session.get", sessionId=worker))["session"]["permissionMode"] == "auto"
@@ -119,7 +97,9 @@ async def test_a_message_from_a_stronger_sender_raises_nothing(stage: SetStage) 
     lead = await host.session("lead", mode="auto", folder=True)
     worker = await host.session("worker", mode="ask", folder=True)
 
-    await host.settled(await host.task(lead, worker))
+    message_id = await host.task(lead, worker)
+    await answer(host, "deny")
+    await host.settled(message_id)
 
     assert (await host.last_turn(worker)).permission.value == "ask"
     assert path.read_text() == "old\n"
@@ -139,6 +119,7 @@ async def test_the_turn_of_a_completion_has_no_more_than_what_it_answers(stage: 
     lead, worker = await host.session("lead", mode="ask", folder=True), await host.session("worker", mode="auto")
     message_id = await host.task(lead, worker)
     await host.settled(message_id)
+    await answer(host, "deny")
 
     turn = await host.ended(lead)
 

@@ -1,8 +1,8 @@
-"""`approve`, `deny` and `grants`: what a person says to a session that wants to write across projects."""
+"""`approve`, `deny` and `grants`: what a person says to tool calls, and to sessions that write across projects."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
 import typer
 
@@ -10,62 +10,124 @@ from coterie.core.errors import InvalidArgumentError
 from coterie.interfaces.cli import tables
 from coterie.interfaces.cli.command import Command
 from coterie.interfaces.cli.dial import Answer, Dial
+from coterie.interfaces.cli.display import one_line, plain
 from coterie.interfaces.cli.duration import seconds_of
 from coterie.interfaces.cli.naming import PART_HELP, one_of
 from coterie.interfaces.cli.terminal import Terminal
 
+_SHOWN_LINES: Final = 12
+"""Lines of each call in a list of many; one that is asked for by name is shown whole."""
+
 
 def show_requests(terminal: Terminal, requests: Sequence[Answer]) -> None:
     """Show questions that wait for a person, and how they are answered."""
-    rows = [
-        (one["requestId"], one["sourceTitle"], one["targetTitle"], str(one["messages"]), one["createdAt"])
-        for one in requests
-    ]
-    terminal.show("These sessions ask to write to a session of another project:")
-    terminal.show(tables.table(("ID", "FROM", "TO", "WAITING", "ASKED"), rows))
+    calls = [one for one in requests if one["kind"] == "tool"]
+    pairs = [one for one in requests if one["kind"] != "tool"]
+    if calls:
+        terminal.show("These tool calls wait for your leave:")
+        for one in calls:
+            show_call(terminal, one, lines_max=_SHOWN_LINES)
+        terminal.show(
+            "`coterie approve ID` lets a call run, with `--session` also every later one of its session with the same "
+            "subject; `coterie deny ID` tells its model no.",
+            "",
+        )
+    if pairs:
+        rows = [
+            (one["requestId"], one["sessionTitle"], one["targetTitle"], str(one["messages"]), one["createdAt"])
+            for one in pairs
+        ]
+        terminal.show("These sessions ask to write to a session of another project:")
+        terminal.show(tables.table(("ID", "FROM", "TO", "WAITING", "ASKED"), rows))
+        terminal.show(
+            "`coterie approve ID` lets what waits go on, with `--for 1h` also what they send in the next hour; "
+            "`coterie deny ID` cancels it."
+        )
+
+
+def show_call(terminal: Terminal, request: Answer, lines_max: int | None = None) -> None:
+    """Show one tool call that waits: who, what, and why it is asked about."""
+    ceiling = request.get("ceilingTitle")
+    because = f"mode {request['mode']}" + (f", the ceiling of {one_line(ceiling)}" if ceiling else "")
     terminal.show(
-        "`coterie approve ID` lets what waits go on, with `--for 1h` also what they send in the next hour; "
-        "`coterie deny ID` cancels it."
+        "",
+        f"{request['requestId']}  {one_line(request['sessionTitle'])}: {request['tool']} "
+        f"{one_line(request['subject'])}  ({request['risk']} risk; {because})",
     )
+    lines = plain(request.get("shown") or "").splitlines()
+    # A command is its own subject.
+    if lines and lines != [one_line(request["subject"])]:
+        kept = lines if lines_max is None else lines[:lines_max]
+        terminal.show(*(f"    {line}" for line in kept))
+        if len(kept) < len(lines):
+            terminal.show(f"    … {len(lines) - len(kept)} more lines: `coterie approve --show {request['requestId']}`")
 
 
-def _answer(dial: Dial, request: str, decision: str, seconds: int | None = None) -> Answer:
+def _found(dial: Dial, request: str) -> Answer:
     requests = dial.call("permissions.pending")["requests"]
     request_id = one_of(request, [one["requestId"] for one in requests], "requests")
-    return dial.act("permissions.resolve", {"requestId": request_id, "decision": decision, "seconds": seconds})
+    # One that is not open any more is for the host to refuse.
+    return next((one for one in requests if one["requestId"] == request_id), {"requestId": request_id, "kind": None})
+
+
+def _answer(dial: Dial, request: Answer, decision: str, **more: object) -> Answer:
+    given = {"requestId": request["requestId"], "decision": decision, **more}
+    return dial.act("permissions.resolve", given)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Approve(Command):
-    """Let one session write to another across projects.
+    """Let a tool call run, or let one session write to another across projects.
 
     What waits for that goes on. Without a request, those that wait for your answer are shown.
     """
 
-    example: ClassVar[str] = "coterie approve 9c41d2e8 --for 1h"
+    example: ClassVar[str] = "coterie approve 9c41d2e8 --session"
 
     request: Annotated[str | None, typer.Argument(metavar="REQUEST", help=f"Its id, or {PART_HELP}.")] = None
+    session: Annotated[
+        bool, typer.Option("--session", help="Let its session do the same again without asking, until you revoke it.")
+    ] = False
     lasts: Annotated[
         str | None,
         typer.Option("--for", metavar="DURATION", help="Let also pass what is sent for so long: 30m, 1h30m, 2d."),
     ] = None
+    note: Annotated[str | None, typer.Option(metavar="TEXT", help="Tell the model of a tool call this.")] = None
+    show: Annotated[bool, typer.Option("--show", help="Show the whole of the request, and answer nothing.")] = False
 
     def run(self, terminal: Terminal) -> None:
         """Answer, or show the questions."""
         seconds = None if self.lasts is None else seconds_of(self.lasts)
         if self.request is None:
-            if seconds is not None:
-                raise InvalidArgumentError("--for goes with a request; `coterie approve` alone shows which there are.")
+            if seconds is not None or self.session or self.show or self.note is not None:
+                raise InvalidArgumentError("Name a request too; `coterie approve` alone shows which there are.")
             self._show(terminal)
             return
-        answer = _answer(terminal.dial(), self.request, "once" if seconds is None else "grant", seconds)
+        if seconds is not None and self.session:
+            raise InvalidArgumentError("--for goes with a pair of sessions, --session with a tool call: give one.")
+        dial = terminal.dial()
+        request = _found(dial, self.request)
+        if self.show:
+            self._show_one(terminal, request)
+            return
+        decision = "session" if self.session else "once" if seconds is None else "grant"
+        answer = _answer(dial, request, decision, seconds=seconds, note=self.note)
         if terminal.as_json:
             terminal.json(answer)
-        elif seconds is None:
+        else:
+            self._tell(terminal, answer)
+
+    def _tell(self, terminal: Terminal, answer: Answer) -> None:
+        if answer.get("tool"):
+            more = " and so may the same calls of this session" if self.session else ""
+            terminal.show(f"Approved{'' if self.session else ' once'}: the call of {answer['tool']} may run{more}.")
+        elif self.lasts is None:
             terminal.show(f"Approved once: {_counted(answer['messages'])} may start.")
+            return
         else:
             count = _counted(answer["messages"])
             terminal.show(f"Approved for {self.lasts}: {count} may start, and so may what is sent in that time.")
+        if self.session or self.lasts is not None:
             terminal.remark("`coterie grants` lists what you have granted, and `coterie grants revoke` ends it.")
 
     def _show(self, terminal: Terminal) -> None:
@@ -77,30 +139,42 @@ class Approve(Command):
         else:
             terminal.show("Nothing waits for your answer.")
 
+    def _show_one(self, terminal: Terminal, request: Answer) -> None:
+        if terminal.as_json:
+            terminal.json(request)
+        elif request["kind"] == "tool":
+            show_call(terminal, request)
+        else:
+            show_requests(terminal, [request] if request["kind"] else [])
+
 
 @dataclass(frozen=True, kw_only=True)
 class Deny(Command):
-    """Refuse to let one session write to another across projects.
+    """Refuse a tool call, or refuse to let one session write to another across projects.
 
-    The messages that wait for that are cancelled, and their sender is told. A later one asks again.
+    The model of a call is told. Messages that wait are cancelled, and their sender is told. A later one asks again.
     """
 
     example: ClassVar[str] = "coterie deny 9c41d2e8"
 
     request: Annotated[str, typer.Argument(metavar="REQUEST", help=f"Its id from `coterie approve`, or {PART_HELP}.")]
+    note: Annotated[str | None, typer.Option(metavar="TEXT", help="Tell the model of a tool call why.")] = None
 
     def run(self, terminal: Terminal) -> None:
         """Refuse."""
-        answer = _answer(terminal.dial(), self.request, "deny")
+        dial = terminal.dial()
+        answer = _answer(dial, _found(dial, self.request), "deny", note=self.note)
         if terminal.as_json:
             terminal.json(answer)
+        elif answer.get("tool"):
+            terminal.show(f"Denied: the call of {answer['tool']} does not run, and its model is told.")
         else:
             terminal.show(f"Denied: {_counted(answer['messages'])} cancelled, and the sender is told.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Grants(Command):
-    """List which sessions may write across projects.
+    """List what sessions may do without asking: calls of tools, and writing across projects.
 
     A grant ends by its time, or by `coterie grants revoke`.
     """
@@ -114,10 +188,13 @@ class Grants(Command):
             terminal.json(answer)
             return
         if not answer["grants"]:
-            terminal.show("No grants. `coterie approve REQUEST --for 1h` makes one.")
+            terminal.show("No grants. `coterie approve REQUEST` makes one, with `--session` or `--for 1h`.")
             return
-        rows = [(one["grantId"], one["sourceTitle"], one["targetTitle"], one["expiresAt"]) for one in answer["grants"]]
-        terminal.show(tables.table(("ID", "FROM", "TO", "UNTIL"), rows))
+        rows = [
+            (one["grantId"], one["sessionTitle"], _may(one), one.get("expiresAt", "revoked"))
+            for one in answer["grants"]
+        ]
+        terminal.show(tables.table(("ID", "SESSION", "MAY", "UNTIL"), rows))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,6 +215,12 @@ class Revoke(Command):
             terminal.json(answer)
         else:
             terminal.show("Revoked; from now on you are asked again.")
+
+
+def _may(grant: Answer) -> str:
+    if grant["kind"] == "tool":
+        return f"call {grant['tool']} on {grant['subject']}"
+    return f"write to {grant['targetTitle']}"
 
 
 def _counted(messages: int) -> str:

@@ -7,6 +7,7 @@ written from its item, and live text that comes after its item is dropped.
 from dataclasses import dataclass
 from typing import Any, Final
 
+from coterie.interfaces.cli.approvals import show_call
 from coterie.interfaces.cli.dial import Answer, Dial, Event, fresh_key
 from coterie.interfaces.cli.display import plain, shortened
 from coterie.interfaces.cli.endings import fault_of
@@ -109,6 +110,8 @@ class Conversation:
         self._item = 0
         self._text = ""
         self._input_id: str | None = None
+        self._asked: set[str] = set()
+        """Questions that were shown."""
         self.accepted = False
         """Whether the host has taken the prompt."""
 
@@ -153,6 +156,7 @@ class Conversation:
         match happened:
             case Opened(again):
                 self._send()
+                self._questions()
                 return self._look() if again else None
             case Lost(reason, _):
                 self._voice.stop()
@@ -165,7 +169,10 @@ class Conversation:
                 return self._look()
             case Event(name="change", data=data) if data.get("kind") == "items":
                 self._show()
+            case Event(name="change", data=data) if data.get("kind") == "permission":
+                self._questions()
             case Event(name="reset"):
+                self._questions()
                 return self._look()
             case Event():
                 pass
@@ -201,6 +208,21 @@ class Conversation:
             self._voice.item(item)
             if item["kind"] == "reply":
                 self._text = item["text"]
+
+    def _questions(self) -> None:
+        """Show what the turn may not do by itself, once each."""
+        for one in self._terminal.dial().call("permissions.pending")["requests"]:
+            if one.get("turnId") != self._turn_id or self._turn_id is None or one["requestId"] in self._asked:
+                continue
+            self._asked.add(one["requestId"])
+            self._voice.stop()
+            if not self._terminal.as_json:
+                show_call(self._terminal, one)
+            self._terminal.remark(
+                f"It waits for your leave: `coterie approve {one['requestId']}` or `coterie deny {one['requestId']}` "
+                "in another terminal.",
+                "bold yellow",
+            )
 
     def _look(self) -> Outcome | None:
         """Return the outcome, if the turn has one."""

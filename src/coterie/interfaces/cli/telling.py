@@ -14,7 +14,7 @@ TEXT_CHARS_MAX: Final = 60
 KEPT_MAX: Final = 1000
 """Messages and turns whose last told state is remembered."""
 _WORDS: Final = {
-    "permission": "a question across projects was asked or answered; `coterie approve` shows what waits",
+    "permission": "a question was asked or answered; `coterie approve` shows what waits for you",
     "budget": "its chain has spent its budget; `coterie release` lets it go on",
     "held": "its queue is held",
     "released": "its queue goes on",

@@ -6,21 +6,35 @@ from coterie.operations.views.view import View
 
 
 class PendingRequest(View):
-    """A question that waits for a person."""
+    """A question that waits for a person: whether one session may write to another, or whether a tool call may run."""
 
     request_id: str
-    kind: Literal["across_projects"]
-    source_session_id: str
-    source_title: str
-    target_session_id: str
-    target_title: str
-    messages: int
+    kind: Literal["across_projects", "tool"]
+    session_id: str
+    """The session that asks."""
+    session_title: str
+    target_session_id: str | None = None
+    """Whom it wants to write to."""
+    target_title: str | None = None
+    messages: int | None = None
     """How many messages wait for the answer."""
+    turn_id: str | None = None
+    tool: str | None = None
+    risk: str | None = None
+    subject: str | None = None
+    """What the call is about, as rules and grants name it: a path, a command line."""
+    shown: str | None = None
+    """What the call would do: a difference, a command."""
+    mode: str | None = None
+    """What the turn may do without asking."""
+    ceiling_session_id: str | None = None
+    """Whose message keeps the turn below what its session may do; such a call can only be approved once."""
+    ceiling_title: str | None = None
     created_at: str
 
 
 class PendingView(View):
-    """Questions that wait for a person, oldest first."""
+    """Questions that wait for a person: tool calls before pairs, each oldest first."""
 
     requests: list[PendingRequest]
 
@@ -29,20 +43,27 @@ class ResolvedView(View):
     """What an answer concerned."""
 
     decision: str
-    messages: int
+    messages: int | None = None
+    """Messages that waited for it."""
+    tool: str | None = None
+    """The tool whose call was answered."""
     replayed: bool | None = None
 
 
 class GrantView(View):
-    """One session may write to another across projects."""
+    """One session may write to another across projects for a time, or call a tool on one subject without asking."""
 
     grant_id: str
-    source_session_id: str
-    source_title: str
-    target_session_id: str
-    target_title: str
+    kind: Literal["across_projects", "tool"]
+    session_id: str
+    session_title: str
+    target_session_id: str | None = None
+    target_title: str | None = None
+    tool: str | None = None
+    subject: str | None = None
     created_at: str
-    expires_at: str
+    expires_at: str | None = None
+    """Absent where it holds until it is revoked."""
 
 
 class GrantList(View):

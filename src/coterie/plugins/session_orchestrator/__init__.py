@@ -16,7 +16,7 @@ from coterie.plugins.hooks import hookimpl
 from coterie.plugins.session_orchestrator.actions import ACTIONS, Call, fault
 from coterie.plugins.session_orchestrator.arguments import PARAMETERS, echo, meant
 from coterie.ports.model_provider import ToolSpec
-from coterie.ports.tool import Invocation, Tool, ToolOutput
+from coterie.ports.tool import About, Invocation, Tool, ToolOutput
 
 OPERATIONS: Final = frozenset(
     {
@@ -63,6 +63,11 @@ class SessionTask:
         """Low for every action: ceiling and chain bound what the other session may do."""
         del arguments
         return Risk.LOW
+
+    async def about(self, invocation: Invocation, arguments: Mapping[str, object]) -> About:
+        """The action and whom it concerns, so that a rule can refuse `session_task(spawn*)`."""
+        del invocation
+        return About(" ".join(str(arguments[name]) for name in ("action", "sessionId") if arguments.get(name)))
 
     async def run(self, invocation: Invocation, arguments: Mapping[str, object]) -> ToolOutput:
         """See `Tool`."""

@@ -15,7 +15,7 @@ from pydantic import Field
 from coterie.core.permission import Risk
 from coterie.core.text import mend
 from coterie.ports.model_provider import ToolSpec
-from coterie.ports.tool import ToolOutput
+from coterie.ports.tool import About, ToolOutput
 from coterie.runtime.tools import _search
 from coterie.runtime.tools.arguments import Arguments, Text, UnfitError, schema_of
 from coterie.runtime.tools.ground import Ground, named
@@ -121,7 +121,11 @@ def glob_tool(closed: tuple[Path, ...]) -> NativeTool[GlobArguments]:
         closed: Folders that it does not enter.
     """
     spec = ToolSpec("glob", _GLOB_DESCRIPTION, schema_of(GlobArguments))
-    return NativeTool(spec, GlobArguments, Risk.LOW, closed=closed, act=_glob)
+    return NativeTool(spec, GlobArguments, Risk.LOW, closed=closed, about_=_about, act=_glob)
+
+
+def _about(ground: Ground, arguments: "GlobArguments | GrepArguments") -> About:
+    return About(ground.name(ground.locate(arguments.path or ".")))
 
 
 def grep_tool(
@@ -136,7 +140,7 @@ def grep_tool(
     """
     spec = ToolSpec("grep", _GREP_DESCRIPTION, schema_of(GrepArguments))
     grep = _Grep(without_secrets(environment), search_s)
-    return NativeTool(spec, GrepArguments, Risk.LOW, closed=closed, act=grep.act)
+    return NativeTool(spec, GrepArguments, Risk.LOW, closed=closed, about_=_about, act=grep.act)
 
 
 async def _glob(ground: Ground, arguments: GlobArguments) -> ToolOutput:

@@ -9,7 +9,7 @@ from typing import Final, Generic, TypeVar
 from coterie.core.permission import Risk
 from coterie.core.text import mend
 from coterie.ports.model_provider import ToolSpec
-from coterie.ports.tool import Invocation, ToolOutput
+from coterie.ports.tool import About, Invocation, ToolOutput
 from coterie.runtime.tools.arguments import ArgumentsT, UnfitError, parse
 from coterie.runtime.tools.ground import Ground, ground_of
 
@@ -27,18 +27,36 @@ class NativeTool(Generic[ArgumentsT]):
     arguments_type: type[ArgumentsT]
     level: Risk
     closed: tuple[Path, ...]
+    about_: Callable[[Ground, ArgumentsT], About]
+    """Tells what a call is about; reads files, so it is called in a thread."""
     act: Callable[[Ground, ArgumentsT], Awaitable[ToolOutput]]
 
     def risk(self, arguments: Mapping[str, object]) -> Risk:  # noqa: ARG002 - the same for all arguments
         """What a call can do: a matter of the tool, never of what the model wrote."""
         return self.level
 
+    async def about(self, invocation: Invocation, arguments: Mapping[str, object]) -> About | ToolOutput:
+        """What a call is about, by where its path really leads."""
+
+        async def told(ground: Ground, fit: ArgumentsT) -> About:
+            return await asyncio.to_thread(self.about_, ground, fit)
+
+        return await self._on_ground(invocation, arguments, told)
+
     async def run(self, invocation: Invocation, arguments: Mapping[str, object]) -> ToolOutput:
         """Do it; what the model or the file system got wrong is an output."""
+        return await self._on_ground(invocation, arguments, self.act)
+
+    async def _on_ground(
+        self,
+        invocation: Invocation,
+        arguments: Mapping[str, object],
+        act: Callable[[Ground, ArgumentsT], Awaitable[ResultT]],
+    ) -> ResultT | ToolOutput:
         try:
             fit = parse(self.arguments_type, arguments)
             ground = await asyncio.to_thread(ground_of, invocation.workspace, self.closed)
-            return await self.act(ground, fit)
+            return await act(ground, fit)
         except UnfitError as error:
             return ToolOutput(mend(str(error)), error=True)
         except OSError as error:

@@ -11,7 +11,7 @@ from pydantic import Field
 from coterie.core.permission import Risk
 from coterie.core.text import mend
 from coterie.ports.model_provider import ToolSpec
-from coterie.ports.tool import ToolOutput
+from coterie.ports.tool import About, ToolOutput
 from coterie.runtime.tools.arguments import Arguments, Text, UnfitError, schema_of
 from coterie.runtime.tools.ground import Ground, looks_binary, open_file
 from coterie.runtime.tools.native import OUTPUT_CHARS_MAX, NativeTool
@@ -49,7 +49,11 @@ def read_tool(closed: tuple[Path, ...]) -> NativeTool[ReadArguments]:
         closed: Folders closed to it.
     """
     spec = ToolSpec("read", _DESCRIPTION, schema_of(ReadArguments))
-    return NativeTool(spec, ReadArguments, Risk.LOW, closed=closed, act=_read)
+    return NativeTool(spec, ReadArguments, Risk.LOW, closed=closed, about_=_about, act=_read)
+
+
+def _about(ground: Ground, arguments: ReadArguments) -> About:
+    return About(ground.name(ground.locate(arguments.path)))
 
 
 async def _read(ground: Ground, arguments: ReadArguments) -> ToolOutput:

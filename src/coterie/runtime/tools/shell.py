@@ -11,7 +11,7 @@ from pydantic import Field
 
 from coterie.core.permission import Risk
 from coterie.ports.model_provider import ToolSpec
-from coterie.ports.tool import ToolOutput
+from coterie.ports.tool import About, ToolOutput
 from coterie.runtime.tools.arguments import Arguments, Text, schema_of
 from coterie.runtime.tools.ground import Ground
 from coterie.runtime.tools.native import NativeTool
@@ -59,7 +59,12 @@ def bash_tool(closed: tuple[Path, ...], environment: Mapping[str, str], timeout_
     """
     spec = ToolSpec("bash", f"{_DESCRIPTION} Stopped after {timeout_s:g} s by default.", schema_of(BashArguments))
     shell = _Shell(_shell_line(environment.get("PATH")), without_secrets(environment), timeout_s)
-    return NativeTool(spec, BashArguments, Risk.HIGH, closed=closed, act=shell.act)
+    return NativeTool(spec, BashArguments, Risk.HIGH, closed=closed, about_=_about, act=shell.act)
+
+
+def _about(ground: Ground, arguments: BashArguments) -> About:
+    del ground
+    return About(arguments.command, arguments.command)
 
 
 def _shell_line(search_path: str | None) -> tuple[str, ...]:

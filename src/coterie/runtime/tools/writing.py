@@ -7,6 +7,7 @@ import secrets
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from difflib import unified_diff
 from pathlib import Path
 from typing import Final
 from weakref import WeakValueDictionary
@@ -14,14 +15,17 @@ from weakref import WeakValueDictionary
 from pydantic import Field
 
 from coterie.core.permission import Risk
+from coterie.core.text import head_and_tail, mend
 from coterie.ports.model_provider import ToolSpec
-from coterie.ports.tool import ToolOutput
+from coterie.ports.tool import About, ToolOutput
 from coterie.runtime.tools.arguments import Arguments, Text, UnfitError, schema_of
 from coterie.runtime.tools.ground import Ground, looks_binary, open_file
 from coterie.runtime.tools.native import NativeTool, see_through
 
 _EDITED_BYTES_MAX: Final = 10_000_000
 _PLACES_SHOWN_MAX: Final = 20
+_COMPARED_CHARS_MAX: Final = 400_000
+_SHOWN_CHARS_MAX: Final = 8_000
 _NEW_FILE_MODE: Final = 0o666
 
 _WRITE_DESCRIPTION: Final = (
@@ -73,8 +77,6 @@ class _Writing:
         return await self.turns.take(path, lambda: _write(ground, path, arguments))
 
     async def edit(self, ground: Ground, arguments: EditArguments) -> ToolOutput:
-        if arguments.old == arguments.new:
-            raise UnfitError("old and new are the same text, so there is nothing to change.")
         path = await asyncio.to_thread(ground.locate, arguments.path)
         return await self.turns.take(path, lambda: _edit(ground, path, arguments))
 
@@ -87,7 +89,7 @@ def write_tool(closed: tuple[Path, ...], turns: FileTurns) -> NativeTool[WriteAr
         turns: Shared with `edit`.
     """
     spec = ToolSpec("write", _WRITE_DESCRIPTION, schema_of(WriteArguments))
-    return NativeTool(spec, WriteArguments, Risk.EDIT, closed=closed, act=_Writing(turns).write)
+    return NativeTool(spec, WriteArguments, Risk.EDIT, closed=closed, about_=_about_write, act=_Writing(turns).write)
 
 
 def edit_tool(closed: tuple[Path, ...], turns: FileTurns) -> NativeTool[EditArguments]:
@@ -98,7 +100,34 @@ def edit_tool(closed: tuple[Path, ...], turns: FileTurns) -> NativeTool[EditArgu
         turns: Shared with `write`.
     """
     spec = ToolSpec("edit", _EDIT_DESCRIPTION, schema_of(EditArguments))
-    return NativeTool(spec, EditArguments, Risk.EDIT, closed=closed, act=_Writing(turns).edit)
+    return NativeTool(spec, EditArguments, Risk.EDIT, closed=closed, about_=_about_edit, act=_Writing(turns).edit)
+
+
+def _about_write(ground: Ground, arguments: WriteArguments) -> About:
+    path = ground.locate(arguments.path)
+    name = ground.name(path)
+    _mode_of(path, name)
+    try:
+        with open_file(path, name) as file:
+            old = "" if looks_binary(file) else file.read(_EDITED_BYTES_MAX).decode("utf-8", "replace")
+    except UnfitError:
+        old = ""
+    return About(name, _difference(name, old, arguments.content))
+
+
+def _about_edit(ground: Ground, arguments: EditArguments) -> About:
+    path = ground.locate(arguments.path)
+    change = _changed(ground, path, arguments)
+    return About(change.name, _difference(change.name, change.old, change.new))
+
+
+def _difference(name: str, old: str, new: str) -> str:
+    """What a person is shown of a change; of a very large file only what it becomes, for comparing takes too long."""
+    if len(old) + len(new) > _COMPARED_CHARS_MAX:
+        return mend(head_and_tail(new, _SHOWN_CHARS_MAX)[0])
+    lines = unified_diff(old.splitlines(keepends=True), new.splitlines(keepends=True), f"a/{name}", f"b/{name}")
+    text = "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+    return mend(head_and_tail(text, _SHOWN_CHARS_MAX)[0])
 
 
 def _write(ground: Ground, path: Path, arguments: WriteArguments) -> str:
@@ -109,7 +138,22 @@ def _write(ground: Ground, path: Path, arguments: WriteArguments) -> str:
     return f"{'Replaced' if existed else 'Made'} {name}, {len(content)} bytes."
 
 
-def _edit(ground: Ground, path: Path, arguments: EditArguments) -> str:
+@dataclass(frozen=True, slots=True)
+class _Change:
+    name: str
+    old: str
+    new: str
+    count: int
+
+
+def _changed(ground: Ground, path: Path, arguments: EditArguments) -> _Change:
+    """What an edit makes of the file as it is now.
+
+    Raises:
+        UnfitError: It cannot be done.
+    """
+    if arguments.old == arguments.new:
+        raise UnfitError("old and new are the same text, so there is nothing to change.")
     name = ground.name(path)
     with open_file(path, name) as file:
         if looks_binary(file):
@@ -122,9 +166,13 @@ def _edit(ground: Ground, path: Path, arguments: EditArguments) -> str:
     count = _count(text, arguments, name)
     if len(text) + count * (len(arguments.new) - len(arguments.old)) > _EDITED_BYTES_MAX:
         raise UnfitError(f"{name} would become larger than the {_EDITED_BYTES_MAX} bytes that edit takes.")
-    edited = text.replace(arguments.old, arguments.new)
-    _replace(path, edited.encode("utf-8", "surrogateescape"), name)
-    return f"Replaced {count} {'occurrence' if count == 1 else 'occurrences'} in {name}."
+    return _Change(name, text, text.replace(arguments.old, arguments.new), count)
+
+
+def _edit(ground: Ground, path: Path, arguments: EditArguments) -> str:
+    change = _changed(ground, path, arguments)
+    _replace(path, change.new.encode("utf-8", "surrogateescape"), change.name)
+    return f"Replaced {change.count} {'occurrence' if change.count == 1 else 'occurrences'} in {change.name}."
 
 
 def _count(text: str, arguments: EditArguments, name: str) -> int:

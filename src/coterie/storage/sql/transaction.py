@@ -7,7 +7,21 @@ from coterie.core.ids import SessionId
 from coterie.ports.feed import READY
 from coterie.ports.reading import Directory, Exchanges
 from coterie.ports.rows import HostFacts
-from coterie.ports.store import Chains, Hosts, Inputs, Items, Journal, Locks, Marks, Messages, Pairs, Sessions, Turns
+from coterie.ports.store import (
+    Approvals,
+    Chains,
+    Hosts,
+    Inputs,
+    Items,
+    Journal,
+    Locks,
+    Marks,
+    Messages,
+    Pairs,
+    Sessions,
+    Turns,
+)
+from coterie.storage.sql._approvals import SqlApprovals
 from coterie.storage.sql._locks import SqlLocks
 from coterie.storage.sql._messages import SqlExchanges, SqlItems, SqlMessages
 from coterie.storage.sql._pairs import SqlPairs
@@ -17,7 +31,7 @@ from coterie.storage.sql.driver import Driver
 from coterie.storage.sql.journal import CHECKS, SqlJournal
 from coterie.storage.sql.statements import load
 
-STATEMENTS: Final = load("sessions", "queue", "messages", "pairs", "journal") | CHECKS
+STATEMENTS: Final = load("sessions", "queue", "messages", "pairs", "approvals", "journal") | CHECKS
 SPREAD: Final = frozenset(name for name, text in STATEMENTS.items() if "..." in text)
 """Those that take a list."""
 
@@ -46,6 +60,7 @@ class SqlNouns:
         self.exchanges = SqlExchanges(driver)
         self.chains = SqlChains(driver)
         self.pairs = SqlPairs(driver)
+        self.approvals = SqlApprovals(driver)
         self.journal = SqlJournal(driver)
 
 
@@ -71,6 +86,7 @@ class SqlTx:
         self.exchanges: Exchanges = nouns.exchanges
         self.chains: Chains = nouns.chains
         self.pairs: Pairs = nouns.pairs
+        self.approvals: Approvals = nouns.approvals
         self.journal: Journal = nouns.journal
 
     def changed(self, session_id: SessionId, kind: str, ref: str) -> None:

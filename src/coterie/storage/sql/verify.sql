@@ -122,6 +122,7 @@ SELECT s.id FROM sessions s WHERE s.deleted_at IS NOT NULL AND (s.held IS NOT NU
     OR EXISTS (SELECT 1 FROM inputs i WHERE i.session_id = s.id)
     OR EXISTS (SELECT 1 FROM turns t WHERE t.session_id = s.id AND t.state = 'running')
     OR EXISTS (SELECT 1 FROM permission_requests r WHERE r.target_session_id = s.id)
+    OR EXISTS (SELECT 1 FROM call_grants g WHERE g.session_id = s.id)
     OR EXISTS (SELECT 1 FROM grants g WHERE g.source_session_id = s.id)
     OR EXISTS (SELECT 1 FROM grants g WHERE g.target_session_id = s.id))
 

@@ -202,6 +202,36 @@ CREATE TABLE grants (
 CREATE UNIQUE INDEX grants_pair ON grants (source_session_id, target_session_id);
 CREATE INDEX grants_target ON grants (target_session_id);
 
+CREATE TABLE call_requests (
+    number {serial},
+    id {key} NOT NULL UNIQUE,
+    session_id {key} NOT NULL,
+    turn_id {key} NOT NULL,
+    call_id TEXT NOT NULL,
+    tool TEXT NOT NULL,
+    risk TEXT NOT NULL CHECK (risk = 'low' OR risk = 'edit' OR risk = 'high'),
+    subject TEXT NOT NULL,
+    shown TEXT NOT NULL,
+    mode TEXT NOT NULL CHECK (mode = 'ask' OR mode = 'accept-edits' OR mode = 'auto'),
+    clamped_by {key},
+    created_at {int} NOT NULL,
+    answer TEXT CHECK (answer = 'once' OR answer = 'session' OR answer = 'deny'),
+    note TEXT NOT NULL,
+    answered_at {int}
+);
+CREATE UNIQUE INDEX call_requests_call ON call_requests (turn_id, call_id);
+
+CREATE TABLE call_grants (
+    number {serial},
+    id {key} NOT NULL UNIQUE,
+    session_id {key} NOT NULL,
+    tool TEXT NOT NULL,
+    subject_hash TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    created_at {int} NOT NULL
+);
+CREATE UNIQUE INDEX call_grants_call ON call_grants (session_id, tool, subject_hash);
+
 CREATE TABLE acceptances (
     message_id {key} NOT NULL PRIMARY KEY,
     session_id {key} NOT NULL,
