@@ -13,6 +13,7 @@ BOUNDED: Final = {
     "held_sessions": "what is held is sought in all sessions; once a start, and once a release of everything",
     "pending_pairs": "the first rows by their key, up to a limit; a person's answer takes a row away",
     "live_grants": "one row for each pair of sessions that a person ever granted; a list for people",
+    "call_grants": "one row for each call that a person ever let a session repeat; a list for people",
     "last_written_at": "the last row by its key; once a start",
 }
 """Statements that the judgement would refuse and that may stay, and why."""

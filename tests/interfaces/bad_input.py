@@ -57,6 +57,7 @@ _LIMITS: Final = Limits()
 GOOD: Final[dict[str, Good]] = {
     "asSessionId": Good(("$a",)),
     "chainId": Good(("$chain",)),
+    "comment": Good(("Good.",), 4_096),
     "content": Good(("Work.",), _LIMITS.content_chars_max, stored=True),
     "cursor": Good(("0-0", "0", "$cursor")),
     "expiresAt": Good(("2999-01-01T00:00:00Z",)),

@@ -46,6 +46,8 @@ class AnswerPair:
     seconds: int
     """How long a grant lasts."""
     key: Key | None
+    comment: str = ""
+    """What the sender is told of messages that are denied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,7 @@ def answer_pair(tx: Tx, command: AnswerPair, now: int, new_id: NewId) -> tuple[i
     tx.locks.involve([asked.source_session_id, asked.target_session_id])
     step, waiting = Step(tx, now, new_id), tx.pairs.waiting(asked.source_session_id, asked.target_session_id)
     for one in waiting:
-        _answer_one(step, asked, one, command.answer)
+        _answer_one(step, asked, one, command)
     if command.answer is Answer.GRANT and tx.sessions.get(asked.source_session_id) is not None:
         expires_at = now + command.seconds * 1000
         pair = (asked.source_session_id, asked.target_session_id)
@@ -135,16 +137,17 @@ def answer_pair(tx: Tx, command: AnswerPair, now: int, new_id: NewId) -> tuple[i
     return len(waiting), False
 
 
-def _answer_one(step: Step, asked: PairRequest, waiting: Input, answer: Answer) -> None:
+def _answer_one(step: Step, asked: PairRequest, waiting: Input, command: AnswerPair) -> None:
     tx = step.tx
-    if answer is not Answer.DENY:
+    if command.answer is not Answer.DENY:
         chain = tx.chains.get(waiting.chain_id)
         spent = chain is not None and is_spent(chain, tx.host.spending)
         tx.marks.mark(waiting.id, Waiting.BUDGET if spent else None)
         return
     assert waiting.message_id is not None, "only messages wait for a pair"
     tx.inputs.remove(waiting.id)
-    settled = tx.messages.move(waiting.message_id, InputRemoved, step.now, error=_REASON)
+    reason = f"{_REASON} They say: {command.comment}" if command.comment else _REASON
+    settled = tx.messages.move(waiting.message_id, InputRemoved, step.now, error=reason)
     assert settled is not None, "a message with an input is queued (I3)"
     tx.changed(asked.source_session_id, "message", settled.id)
     tx.changed(asked.target_session_id, "message", settled.id)

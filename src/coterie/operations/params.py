@@ -182,8 +182,8 @@ class Resolve(Keyed):
     """`session` lets a tool call pass whenever its session asks for the same; `grant` lets a pair write for a time."""
     seconds: Annotated[int, Field(ge=1, le=31_536_000)] = 3_600
     """How long a grant lasts."""
-    note: Annotated[str, Field(max_length=4096)] = ""
-    """What the model of a tool call is told with the answer."""
+    comment: Annotated[str, Field(max_length=4096)] = ""
+    """What the model of a tool call is told with the answer, and the sender of messages that are denied."""
 
 
 class RevokeGrant(Keyed):

@@ -6,6 +6,7 @@ from coterie.app.release import Answer, AnswerPair, Revoke, answer_pair
 from coterie.app.release import revoke as revoking
 from coterie.core.errors import InvalidArgumentError
 from coterie.core.ids import GrantId, RequestId
+from coterie.core.text import flaw_of
 from coterie.operations import params, views
 from coterie.operations.act import Act
 from coterie.ports.rows import CallAnswer
@@ -52,12 +53,15 @@ async def pending(act: Act, given: params.NoParams) -> views.PendingView:
 
 async def resolve(act: Act, given: params.Resolve) -> views.ResolvedView:
     """Answer a request: let through what waits, grant it for longer, or deny."""
+    flaw = flaw_of(given.comment)
+    if flaw is not None:
+        raise InvalidArgumentError(f"comment has {flaw}, which cannot be stored; leave it out.")
     request_id = RequestId(given.request_id)
     if await act.host.store.read(describe.call_request, request_id, brief=True) is not None:
         return await _resolve_call(act, given, request_id)
     if given.decision == "session":
         raise InvalidArgumentError("decision 'session' answers a tool call; a pair of sessions takes 'grant'.")
-    command = AnswerPair(request_id, Answer(given.decision), given.seconds, act.key)
+    command = AnswerPair(request_id, Answer(given.decision), given.seconds, act.key, given.comment.strip())
     messages, replayed = await act.run(answer_pair, command)
     return views.ResolvedView(decision=given.decision, messages=messages, replayed=replayed or None)
 
@@ -65,7 +69,7 @@ async def resolve(act: Act, given: params.Resolve) -> views.ResolvedView:
 async def _resolve_call(act: Act, given: params.Resolve, request_id: RequestId) -> views.ResolvedView:
     if given.decision == "grant":
         raise InvalidArgumentError("decision 'grant' answers a pair of sessions; a tool call takes 'session'.")
-    command = AnswerCall(request_id, CallAnswer(given.decision), given.note, act.key)
+    command = AnswerCall(request_id, CallAnswer(given.decision), given.comment.strip(), act.key)
     asked, replayed = await act.run(answer_call, command)
     return views.ResolvedView(decision=given.decision, tool=asked.tool, replayed=replayed or None)
 

@@ -308,7 +308,7 @@ async def test_a_question_across_projects_is_shown_and_approved_once(live: Live)
 async def test_a_question_is_approved_for_a_time_that_can_be_ended(live: Live) -> None:
     """A grant is listed, and while it holds nobody is asked."""
     line = live.line
-    assert "`coterie approve REQUEST --for 1h`" in (await line.beside("grants")).stdout
+    assert "`--session` or `--for 1h`" in (await line.beside("grants")).stdout
     await across(live)
     request_id = (await line.json("approve"))["requests"][0]["requestId"]
     for words in (("--for", "1x"), ("--for", "400d")):

@@ -47,6 +47,7 @@ GOOD: Final[dict[str, tuple[str, ...]]] = {
     "message": ("$d",),
     "model": ("local/one",),
     "name": ("one",),
+    "note": ("Good.",),
     "project": (".",),
     "request": ("$r",),
     "session": ("$c", "$b"),

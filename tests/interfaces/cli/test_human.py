@@ -104,7 +104,7 @@ def test_a_conversation_survives_its_connection(line: Line, stub: Stub) -> None:
     receipt = {"inputId": "inp_1", "status": "running", "turnId": "turn_1", "replayed": False}
     last = {"turnId": "turn_1", "status": "cancelled"}
     items = {"items": [{"number": 1, "turnId": "turn_1", "kind": "person", "text": "hi"}]}
-    stub.says(session, {"items": []}, receipt, receipt, last, items)
+    stub.says(session, {"items": []}, receipt, receipt, {"requests": []}, last, items)
     stub.events = [change(4).replace(b'"turn"', b'"other"'), b""]
 
     found = line("prompt", SESSION, "hi", "--wait")
@@ -259,12 +259,34 @@ SUMMARY: dict[str, Any] = {
 }
 QUEUED: dict[str, Any] = {"inputId": "inp_1", "kind": "task", "preview": HOSTILE, "promoted": True, **ENDS}
 
+PAIR: dict[str, Any] = {
+    "kind": "across_projects",
+    "sessionTitle": HOSTILE,
+    "targetTitle": HOSTILE,
+    "createdAt": "2026-01-01T00:00:00Z",
+    "expiresAt": "2026-01-01T01:00:00Z",
+}
+CALL: dict[str, Any] = {
+    "requestId": "req_1",
+    "kind": "tool",
+    "sessionTitle": HOSTILE,
+    "tool": "bash",
+    "risk": "high",
+    "subject": HOSTILE,
+    "shown": f"{HOSTILE}\n{HOSTILE}",
+    "mode": "ask",
+    "ceilingTitle": HOSTILE,
+    "createdAt": "2026-01-01T00:00:00Z",
+}
+
 
 @pytest.mark.parametrize(
     ("words", "answer"),
     [
-        (("approve",), {"requests": [{"requestId": "req_1", "messages": 2, **ENDS}]}),
-        (("grants",), {"grants": [{"grantId": "grt_1", **ENDS}]}),
+        (("approve",), {"requests": [{**PAIR, "requestId": "req_1", "messages": 2}]}),
+        (("approve",), {"requests": [CALL]}),
+        (("approve", "req_1", "--show"), {"requests": [CALL]}),
+        (("grants",), {"grants": [{**PAIR, "grantId": "grt_1"}, {**CALL, "grantId": "grt_2"}]}),
         (("models",), {"models": [MODEL]}),
         (("models", "resolve"), {"model": MODEL, "selection": HOSTILE}),
         (("status", SESSION), {**STATUS, **SUMMARY}),

@@ -123,7 +123,7 @@ async def test_a_denied_call_does_not_run_and_its_model_is_told(stage: SetStage)
     session = await host.session(folder=True)
     await host.prompt(session, "go")
 
-    await answer(host, "deny", note="Leave that file alone.")
+    await answer(host, "deny", comment="Leave that file alone.")
 
     turn = await host.ended(session)
     assert (turn.state, path.read_text()) == (TurnState.COMPLETED, "old\n")

@@ -72,6 +72,8 @@ async def test_a_running_turn_loses_rights_at_its_next_tool_and_gains_none(
     denied = "Denied by a person" in (await host.results(lead))[-1]
     assert (denied, _is_written(host)) == (True, False)
     await host.prompt(lead, "now write")
+    for _ in range(2 if after == "ask" else 0):
+        await answer(host, "deny")
     await host.idle(lead)
     assert _is_written(host) is (after == "auto")
 

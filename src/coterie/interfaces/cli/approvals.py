@@ -77,7 +77,7 @@ def _answer(dial: Dial, request: Answer, decision: str, **more: object) -> Answe
 
 @dataclass(frozen=True, kw_only=True)
 class Approve(Command):
-    """Let a tool call run, or let one session write to another across projects.
+    """Let a tool call run, or a message cross projects.
 
     What waits for that goes on. Without a request, those that wait for your answer are shown.
     """
@@ -92,7 +92,9 @@ class Approve(Command):
         str | None,
         typer.Option("--for", metavar="DURATION", help="Let also pass what is sent for so long: 30m, 1h30m, 2d."),
     ] = None
-    note: Annotated[str | None, typer.Option(metavar="TEXT", help="Tell the model of a tool call this.")] = None
+    note: Annotated[str | None, typer.Option("--note", metavar="TEXT", help="Tell the model of a tool call this.")] = (
+        None
+    )
     show: Annotated[bool, typer.Option("--show", help="Show the whole of the request, and answer nothing.")] = False
 
     def run(self, terminal: Terminal) -> None:
@@ -111,7 +113,7 @@ class Approve(Command):
             self._show_one(terminal, request)
             return
         decision = "session" if self.session else "once" if seconds is None else "grant"
-        answer = _answer(dial, request, decision, seconds=seconds, note=self.note)
+        answer = _answer(dial, request, decision, seconds=seconds, comment=self.note)
         if terminal.as_json:
             terminal.json(answer)
         else:
@@ -150,7 +152,7 @@ class Approve(Command):
 
 @dataclass(frozen=True, kw_only=True)
 class Deny(Command):
-    """Refuse a tool call, or refuse to let one session write to another across projects.
+    """Refuse a tool call, or a message across projects.
 
     The model of a call is told. Messages that wait are cancelled, and their sender is told. A later one asks again.
     """
@@ -158,12 +160,14 @@ class Deny(Command):
     example: ClassVar[str] = "coterie deny 9c41d2e8"
 
     request: Annotated[str, typer.Argument(metavar="REQUEST", help=f"Its id from `coterie approve`, or {PART_HELP}.")]
-    note: Annotated[str | None, typer.Option(metavar="TEXT", help="Tell the model of a tool call why.")] = None
+    note: Annotated[str | None, typer.Option("--note", metavar="TEXT", help="Tell the model, or the sender, why.")] = (
+        None
+    )
 
     def run(self, terminal: Terminal) -> None:
         """Refuse."""
         dial = terminal.dial()
-        answer = _answer(dial, _found(dial, self.request), "deny", note=self.note)
+        answer = _answer(dial, _found(dial, self.request), "deny", comment=self.note)
         if terminal.as_json:
             terminal.json(answer)
         elif answer.get("tool"):
@@ -174,9 +178,9 @@ class Deny(Command):
 
 @dataclass(frozen=True, kw_only=True)
 class Grants(Command):
-    """List what sessions may do without asking: calls of tools, and writing across projects.
+    """List what sessions may do without asking.
 
-    A grant ends by its time, or by `coterie grants revoke`.
+    Calls of tools, and writing to a session of another project. It ends by its time, or by `coterie grants revoke`.
     """
 
     example: ClassVar[str] = "coterie grants list"

@@ -156,26 +156,32 @@ class Conversation:
         match happened:
             case Opened(again):
                 self._send()
-                self._questions()
+                if again:
+                    self._questions()
                 return self._look() if again else None
             case Lost(reason, _):
                 self._voice.stop()
                 self._terminal.remark(f"{reason} Trying again.", "yellow")
             case Event(name="delta", data=data) if data.get("turnId") == self._turn_id:
                 self._voice.delta(data["text"])
-            case Event(name="change", data=data) if data.get("kind") == "turn":
-                if self._turn_id is None:
-                    self._send()
-                return self._look()
-            case Event(name="change", data=data) if data.get("kind") == "items":
-                self._show()
-            case Event(name="change", data=data) if data.get("kind") == "permission":
-                self._questions()
+            case Event(name="change", data=data):
+                return self._changed(data.get("kind"))
             case Event(name="reset"):
                 self._questions()
                 return self._look()
             case Event():
                 pass
+        return None
+
+    def _changed(self, kind: str | None) -> Outcome | None:
+        if kind == "turn":
+            if self._turn_id is None:
+                self._send()
+            return self._look()
+        if kind == "items":
+            self._show()
+        elif kind == "permission":
+            self._questions()
         return None
 
     def _send(self) -> None:

@@ -17,8 +17,8 @@ UPDATE call_requests SET answer = :answer, note = :note, answered_at = :now WHER
 -- A question ends with its turn: nothing has to close it. The running turns are few, and have an index of their own.
 
 -- name: pending_calls
-SELECT {r.call_requests} FROM turns t JOIN call_requests r ON r.turn_id = t.id
-WHERE t.state = 'running' AND t.session_id > '' AND t.fenced = 0 AND r.answer IS NULL ORDER BY r.number LIMIT :limit
+SELECT {r.call_requests} FROM turns t CROSS JOIN call_requests r
+WHERE r.turn_id = t.id AND t.state = 'running' AND t.session_id > '' AND t.fenced = 0 AND r.answer IS NULL ORDER BY r.number LIMIT :limit
 
 -- name: add_call_grant
 INSERT INTO call_grants (id, session_id, tool, subject_hash, subject, created_at)

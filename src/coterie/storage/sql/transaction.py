@@ -4,11 +4,11 @@ from collections import defaultdict
 from typing import Final
 
 from coterie.core.ids import SessionId
+from coterie.ports.asking import Approvals, Pairs
 from coterie.ports.feed import READY
 from coterie.ports.reading import Directory, Exchanges
 from coterie.ports.rows import HostFacts
 from coterie.ports.store import (
-    Approvals,
     Chains,
     Hosts,
     Inputs,
@@ -17,7 +17,6 @@ from coterie.ports.store import (
     Locks,
     Marks,
     Messages,
-    Pairs,
     Sessions,
     Turns,
 )
