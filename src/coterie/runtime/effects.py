@@ -160,7 +160,11 @@ async def _hindered(parts: RuntimeParts, scene: Scene, wish: _Wish, person: Pers
     except StorageError as error:
         return ToolOutput(f"Denied: a person has to allow this, and could not be asked: {error}", error=True)
     if is_allowed(asked):
-        return None
+        # What runs is what the person has seen: days may have gone by, and somebody else may have been at the file.
+        if await wish.tool.about(wish.invocation, wish.arguments) == about:
+            return None
+        text = "A person has allowed this call, but its file has changed since they were asked, so nothing was done. "
+        return ToolOutput(text + "Look at the file again, then call again.", error=True)
     note = f" They say: {asked.note}" if asked is not None and asked.note else ""
     return ToolOutput(f"Denied by a person.{note} Go on without it, or say what you would have done.", error=True)
 

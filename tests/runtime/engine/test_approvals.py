@@ -352,9 +352,31 @@ async def test_nobody_is_asked_about_a_call_that_cannot_be_done(stage: SetStage)
     assert "does not occur" in ((await host.ended(session)).result or "")
 
 
+@pytest.mark.parametrize("call", [WRITE, EDIT])
+async def test_a_change_runs_only_as_it_was_shown(stage: SetStage, call: str) -> None:
+    """Days may lie between question and answer; what somebody else wrote meanwhile was not what a person gave away."""
+    host = await stage(script(call))
+    path = old_file(host.project)
+    session = await host.session(folder=True)
+    await host.prompt(session, "go")
+    await questions(host)
+    path.write_text("old\nand more\n")
+
+    await answer(host, "once")
+
+    assert "has changed since" in ((await host.ended(session)).result or "")
+    assert path.read_text() == "old\nand more\n"
+
+
 @pytest.mark.parametrize("mode", ["ask", "auto"])
 @pytest.mark.parametrize(
-    ("rule", "call"), [(Rule("bash", "printf *"), BASH), (Rule("write", "*.txt"), WRITE), (Rule("read"), READ)]
+    ("rule", "call"),
+    [
+        (Rule("bash", "printf *"), BASH),
+        (Rule("write", "*.txt"), WRITE),
+        (Rule("*", "a.*"), EDIT),
+        (Rule("read"), READ),
+    ],
 )
 async def test_what_a_rule_denies_is_refused_in_every_mode_and_nobody_is_asked(
     stage: SetStage, mode: str, rule: Rule, call: str

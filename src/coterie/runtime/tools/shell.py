@@ -10,6 +10,7 @@ from typing import Final
 from pydantic import Field
 
 from coterie.core.permission import Risk
+from coterie.core.text import head_and_tail
 from coterie.ports.model_provider import ToolSpec
 from coterie.ports.tool import About, ToolOutput
 from coterie.runtime.tools.arguments import Arguments, Text, schema_of
@@ -18,6 +19,7 @@ from coterie.runtime.tools.native import NativeTool
 from coterie.runtime.tools.process import Ended, Program, run_group, without_secrets
 
 _TIMEOUT_S_MAX: Final = 3_600.0
+_SHOWN_CHARS_MAX: Final = 8_000
 _DESCRIPTION: Final = (
     "Run a command line with bash in the project folder, without input. Answers what it printed and its exit status. "
     "What it started in the background is stopped when it ends."
@@ -64,7 +66,7 @@ def bash_tool(closed: tuple[Path, ...], environment: Mapping[str, str], timeout_
 
 def _about(ground: Ground, arguments: BashArguments) -> About:
     del ground
-    return About(arguments.command, arguments.command)
+    return About(arguments.command, head_and_tail(arguments.command, _SHOWN_CHARS_MAX)[0])
 
 
 def _shell_line(search_path: str | None) -> tuple[str, ...]:
