@@ -31,6 +31,7 @@ from coterie.operations.perform import Operations
 from coterie.operations.views import SendReceipt, View, Waited
 from coterie.ports.rows import HostFacts
 from coterie.ports.store import Tx
+from coterie.runtime.subagents.delegations import Delegations
 from coterie.storage.sqlite.feed import MemoryFeed
 from coterie.testing.ledger import OpenedStore
 
@@ -215,7 +216,8 @@ async def product(folder: Path, open_store: OpenStore = SQLITE.open_store) -> As
         host_id, epoch = await store.run(recover.begin_epoch, facts.id)
         store.become(HostFacts(host_id, epoch, facts.permission_default, LIMITS))
         script = Script(store)
-        parts = HostParts(store, feed, clock, script, Invocations(ids), (), LIMITS, "benchmark")
+        delegates = Delegations(ids, clock, folder, LIMITS.delegations_max)
+        parts = HostParts(store, feed, clock, script, Invocations(ids), (), LIMITS, "benchmark", delegates)
         yield Product(store, Operations(parts), script)
     finally:
         await store.close()

@@ -30,6 +30,7 @@ from coterie.operations.invocations import Invocations
 from coterie.operations.perform import Operations
 from coterie.ports.rows import HostFacts, PairGrant, PairRequest
 from coterie.ports.store import Tx
+from coterie.runtime.subagents.delegations import Delegations
 from coterie.storage.sqlite.feed import MemoryFeed
 from coterie.storage.sqlite.store import SqliteStore
 from coterie.testing.clock import FakeClock
@@ -128,6 +129,7 @@ async def compose(path: Path, slots: IdleSlots) -> tuple[Host, SqliteStore]:
         models=MODELS,
         limits=limits,
         version="0.0.0-test",
+        delegates=Delegations(ids, clock, path.parent, limits.delegations_max),
     )
     return Host(parts, Operations(parts), slots, feed), store
 

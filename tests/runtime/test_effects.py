@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -19,6 +20,7 @@ from coterie.ports.model_provider import ModelProvider, ToolSpec
 from coterie.ports.store import Store
 from coterie.ports.tool import About, Invocation, ToolOutput
 from coterie.runtime.effects import RuntimeParts, Scene, call_tool
+from coterie.runtime.subagents.delegations import Delegations
 from coterie.storage.sqlite.feed import MemoryFeed
 from coterie.testing.clock import FakeClock
 from coterie.testing.ids import SeededIds
@@ -106,6 +108,7 @@ def _parts(tool: Unruly) -> RuntimeParts:
         limits=Limits(),
         permission_default=Mode.ASK,
         model_hint="",
+        delegates=Delegations(SeededIds(), FakeClock(), Path(), running_max=1),
     )
 
 

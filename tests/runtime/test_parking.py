@@ -1,6 +1,7 @@
 """A turn that sleeps holds no slot, and the next that is free is its own."""
 
 import asyncio
+from pathlib import Path
 from typing import cast
 
 from coterie.core.ids import TurnId
@@ -10,6 +11,7 @@ from coterie.operations.invocations import Invocations
 from coterie.ports.model_provider import ModelProvider
 from coterie.ports.store import C, Query, R, UseCase
 from coterie.runtime.effects import RuntimeParts
+from coterie.runtime.subagents.delegations import Delegations
 from coterie.runtime.supervisor import Supervisor
 from coterie.storage.sqlite.feed import MemoryFeed
 from coterie.testing.clock import FakeClock
@@ -49,6 +51,7 @@ def _supervisor() -> Supervisor:
         limits=Limits(),
         permission_default=Mode.ASK,
         model_hint="",
+        delegates=Delegations(SeededIds(), FakeClock(), Path(), running_max=1),
     )
     return Supervisor(parts, turns_max=1)
 

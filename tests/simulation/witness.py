@@ -15,7 +15,7 @@ from coterie.core.ledger.message import Joined, Kind, Message
 from coterie.core.ledger.states import SETTLED
 from coterie.core.permission import Mode, covers, resolve
 from coterie.core.session.session import Session
-from coterie.core.turn.items import PersonText, Reply, SessionText, ToolResult, Usage, total
+from coterie.core.turn.items import PersonText, Reply, Report, SessionText, ToolResult, Usage, total
 from coterie.core.turn.states import TURN_TABLE, TurnState
 from coterie.core.turn.turn import Turn
 from coterie.ports.rows import HostFacts, Input, NumberedItem, PairGrant, PairRequest, Violation
@@ -117,7 +117,7 @@ class Witness:
                     self._spoken[session, origin.message_id] += 1
                 case Reply(usage=usage):
                     self._used[turn.id].append(usage)
-                case ToolResult():
+                case ToolResult() | Report():
                     pass
 
     def reread(self, tx: Tx) -> None:

@@ -11,11 +11,12 @@ from typing import Protocol
 
 from coterie.app import recover
 from coterie.app.delete_session import purge_deleted
-from coterie.bootstrap.files import DATABASE, make_data_directory, unusable
+from coterie.bootstrap.files import AGENTS, DATABASE, make_data_directory, unusable
 from coterie.bootstrap.system import RandomIds, SystemClock
 from coterie.core.ids import HostId
 from coterie.core.turn.loop import ModelFailed, Replied
 from coterie.operations.act import HostParts
+from coterie.operations.approving import Person
 from coterie.operations.invocations import Invocations
 from coterie.operations.lifecycle import PURGE_BATCH
 from coterie.operations.perform import Operations
@@ -27,9 +28,12 @@ from coterie.ports.model_provider import ModelProvider, ModelRequest
 from coterie.ports.rows import HostFacts
 from coterie.ports.store import Store
 from coterie.ports.tool import Tool
+from coterie.runtime.delegate import Delegate
 from coterie.runtime.effects import RuntimeParts
+from coterie.runtime.subagents.delegations import Delegations
 from coterie.runtime.supervisor import Supervisor
 from coterie.runtime.tools.catalogue import native_tools
+from coterie.runtime.tools.delegating import delegating_tools
 from coterie.settings import Settings, model_hint
 from coterie.storage.sqlite.feed import MemoryFeed
 from coterie.storage.sqlite.lock import DataLock
@@ -165,28 +169,40 @@ async def engine(
         held, interrupted = await _recover(store)
         invocations = Invocations(ids)
         tools: dict[str, Tool] = {}
-        supervisor = Supervisor(
-            RuntimeParts(
+        delegates = Delegations(ids, clock, settings.data_dir / AGENTS, settings.limits.delegations_max)
+        parts = RuntimeParts(
+            store,
+            feed,
+            clock,
+            invocations,
+            settings.models,
+            provider,
+            tools,
+            settings.limits,
+            settings.permission_default,
+            model_hint(settings.data_dir),
+            delegates,
+            settings.denied,
+        )
+        supervisor = Supervisor(parts, settings.limits.turns_max)
+        delegates.run_by(Delegate(parts, Person(store, feed, supervisor)).run)
+        operations = Operations(
+            HostParts(
                 store,
                 feed,
                 clock,
+                supervisor,
                 invocations,
                 settings.models,
-                provider,
-                tools,
                 settings.limits,
-                settings.permission_default,
-                model_hint(settings.data_dir),
-                settings.denied,
-            ),
-            settings.limits.turns_max,
-        )
-        operations = Operations(
-            HostParts(store, feed, clock, supervisor, invocations, settings.models, settings.limits, version("coterie"))
+                version("coterie"),
+                delegates,
+            )
         )
         closed = [settings.data_dir]
         offered = native_tools(closed=closed, environment=settings.shell_environment)
         # Tools act through operations, which need the supervisor, which needs the tools: the table is filled last.
+        offered += delegating_tools(delegates, supervisor)
         tools |= {tool.spec.name: tool for tool in offered}
         tools |= load_tools(operations, tools)
         supervisor.start()

@@ -9,6 +9,8 @@ from typing import Final
 from coterie.core.errors import ConfigInvalidError
 
 DATABASE: Final = "coterie.db"
+AGENTS: Final = "agents"
+"""Definitions of subagents, for all projects."""
 HOST_FILE: Final = "host.json"
 TOKEN_FILE: Final = "token"  # noqa: S105 - the name of the file, not the secret
 

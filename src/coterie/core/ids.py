@@ -15,7 +15,7 @@ HostId = NewType("HostId", str)
 RequestId = NewType("RequestId", str)
 GrantId = NewType("GrantId", str)
 
-Prefix: TypeAlias = Literal["ses", "turn", "msg", "inp", "chn", "hst", "inv", "req", "grt"]
+Prefix: TypeAlias = Literal["ses", "turn", "msg", "inp", "chn", "hst", "inv", "req", "grt", "dlg"]
 NewId: TypeAlias = Callable[[Prefix], str]
 """Makes a fresh id of the kind that the prefix names."""
 

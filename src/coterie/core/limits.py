@@ -44,6 +44,8 @@ class Limits:
     """Characters of a result that the ledger keeps; the transcript of the session has the whole."""
     model_requests_max: int = _limit(200, 1, 100_000)
     """Model requests of one turn."""
+    delegations_max: int = _limit(10, 1, 100)
+    """Delegations of one turn that may run at once."""
     tool_result_chars_max: int = _limit(30_000, 100, 10_000_000)
     """Characters of a tool result that a model is shown."""
     idempotency_key_chars_max: int = _limit(256, 16, 4_096)

@@ -14,6 +14,7 @@ from coterie.operations.asleep import Waits
 from coterie.operations.caller import Agent, Caller
 from coterie.operations.invocations import Invocations
 from coterie.ports.clock import Clock
+from coterie.ports.delegates import Delegates
 from coterie.ports.feed import Feed
 from coterie.ports.slots import Slots
 from coterie.ports.store import C, R, Store, Tx, UseCase
@@ -31,6 +32,7 @@ class HostParts:
     models: Sequence[Binding]
     limits: Limits
     version: str
+    delegates: Delegates
     waits: Waits = field(default_factory=Waits)
 
 

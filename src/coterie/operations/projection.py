@@ -11,6 +11,7 @@ from coterie.core.text import cut, head_and_tail
 from coterie.core.turn.turn import Turn
 from coterie.operations import params, sessions, views
 from coterie.operations.act import Act
+from coterie.ports.delegates import Heartbeat
 from coterie.ports.rows import Reference
 
 PREVIEW_CHARS_MAX: Final = 240
@@ -44,6 +45,7 @@ async def status(act: Act, given: params.SessionRef) -> views.StatusView:
         last_delivery=_delivery(act, found.delivered) if found.delivered else None,
         last_turn=_last_turn(act, turn) if turn else None,
         recent_exchanges=[_exchange(act, found, message) for message in found.exchanges],
+        delegations=[_delegation(one) for one in act.host.delegates.of_session(session.id)] or None,
     )
 
 
@@ -72,6 +74,17 @@ def _model(act: Act, key: str | None) -> dict[str, str | None]:
     if named is None:
         return {"model_key": key, "provider_name": None, "model_name": None}
     return {"model_key": named.key, "provider_name": named.provider, "model_name": named.label or named.model}
+
+
+def _delegation(one: Heartbeat) -> views.DelegationView:
+    return views.DelegationView(
+        id=one.id,
+        agent=one.agent,
+        elapsed_s=round(one.elapsed_s, 1),
+        requests=one.requests,
+        tool_calls=one.tool_calls,
+        last_tool=one.last_tool,
+    )
 
 
 def _reference(found: Reference) -> views.SessionReference:

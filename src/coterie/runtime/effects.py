@@ -26,6 +26,7 @@ from coterie.core.turn.turn import Turn
 from coterie.operations.approving import Person, is_allowed
 from coterie.operations.invocations import Invocations
 from coterie.ports.clock import Clock
+from coterie.ports.delegates import Delegates
 from coterie.ports.feed import Delta, Feed
 from coterie.ports.model_provider import ModelProvider, ModelRequest
 from coterie.ports.store import Store
@@ -49,6 +50,7 @@ class RuntimeParts:
     permission_default: Mode
     model_hint: str
     """What to tell a person who has configured no model."""
+    delegates: Delegates
     denied: tuple[Rule, ...] = ()
     """What is refused in every mode."""
 
@@ -74,13 +76,20 @@ class CallDone:
 
 
 async def ask(
-    parts: RuntimeParts, scene: Scene, binding: Binding, items: Sequence[Item], *, instruction: str | None
+    parts: RuntimeParts,
+    scene: Scene,
+    binding: Binding,
+    items: Sequence[Item],
+    *,
+    instruction: str | None,
+    live: bool = True,
 ) -> Replied | ModelFailed:
-    """Send one request; its text is shown live as it arrives."""
+    """Send one request; *live* shows its text as it arrives."""
     turn = scene.turn
 
     def show(text: str) -> None:
-        parts.feed.publish(Delta(turn.session_id, turn.id, text))
+        if live:
+            parts.feed.publish(Delta(turn.session_id, turn.id, text))
 
     request = ModelRequest(
         binding,

@@ -7,7 +7,7 @@ a lost lease acts at the next step; whatever it has not written is lost with it,
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from coterie.app import describe
@@ -21,16 +21,18 @@ from coterie.core.ids import MessageId, TurnId
 from coterie.core.ledger.message import Kind
 from coterie.core.model_ref import Binding
 from coterie.core.refusal import Refusal
-from coterie.core.turn.items import Item, ToolCall, ToolResult, Usage, total
+from coterie.core.turn.items import Item, Report, ToolCall, ToolResult, Usage, total
 from coterie.core.turn.loop import (
     AppendItems,
     AskModel,
+    AwaitReports,
     CancelAsked,
     Effect,
     Finish,
     LoopTurn,
     Outcome,
     Replied,
+    Reported,
     RunTools,
     Started,
     ToolsFinished,
@@ -88,12 +90,21 @@ class Worker:
             slots: Where a turn that waits for a person is parked.
         """
         self._person = Person(parts.store, parts.feed, slots)
+        self._slots = slots
         self._parts = parts
         self._spawn = spawn
         self._passes_on = passes_on
 
     async def run(self, turn_id: TurnId) -> Turn | None:
         """Run a bound turn to its end; returns the turn that its slot goes on to."""
+        try:
+            return await self._run(turn_id)
+        finally:
+            # However it ends, nothing that it has given away runs on.
+            await self._parts.delegates.end(turn_id)
+            self._parts.delegates.forget(turn_id)
+
+    async def _run(self, turn_id: TurnId) -> Turn | None:
         with self._parts.feed.listen([turn_id]) as listener:
             whole = await self._whole(turn_id)
             if whole is None or whole.turn.state is not TurnState.RUNNING:
@@ -125,6 +136,7 @@ class Worker:
     async def _until_finished(self, run: _Run) -> Turn | None:
         outcome: Outcome = Started()
         while True:
+            run.loop = replace(run.loop, delegations=self._parts.delegates.open(run.turn_id))
             run.loop, effects = advance(run.loop, outcome)
             for effect in effects:
                 if isinstance(effect, Finish):
@@ -143,6 +155,8 @@ class Worker:
                 return await self._ask(run, scene, effect)
             case RunTools(calls):
                 return await self._run_tools(run, calls)
+            case AwaitReports():
+                return await self._interruptible(run, self._await_reports(run))
             case Finish():
                 raise AssertionError("finishing is not a step of its own")
 
@@ -155,11 +169,34 @@ class Worker:
                 return CancelAsked()
         if scene.turn.news:
             await self._take_news(run)
+        reports = self._taken(run)
+        if reports:
+            await self._append(run, reports)
         asking = ask(self._parts, scene, run.binding, run.items, instruction=effect.instruction)
         outcome = await self._interruptible(run, asking)
         if isinstance(outcome, Replied):
             run.used = total((run.used, outcome.reply.usage))
         return outcome
+
+    async def _await_reports(self, run: _Run) -> Outcome:
+        """Sleep until a delegation has ended, or something else is there for the turn."""
+        with self._parts.feed.listen([run.turn_id]) as listener:
+            async with self._slots.parked(run.turn_id):
+                ended = self._spawn(self._parts.delegates.news(run.turn_id))
+                try:
+                    while not ended.done() and not (await self._now(run.turn_id)).turn.news:
+                        woken = self._spawn(listener.wait(LOOK_S))
+                        await asyncio.wait({ended, woken}, return_when=asyncio.FIRST_COMPLETED)
+                        woken.cancel()
+                finally:
+                    ended.cancel()
+        return Reported(self._taken(run))
+
+    def _taken(self, run: _Run) -> tuple[Report, ...]:
+        """The reports that the turn was not told yet; what they have cost is the turn's."""
+        reports, used = self._parts.delegates.take(run.turn_id)
+        run.used = total((run.used, used))
+        return reports
 
     async def _take_news(self, run: _Run) -> None:
         """Let what is meant for the turn join it: steering, and messages that it may take in."""
@@ -196,6 +233,8 @@ class Worker:
         return Scene(*found)
 
     async def _append(self, run: _Run, items: tuple[Item, ...]) -> None:
+        if not items:
+            return
         command = AppendToTurn(run.turn_id, items, tuple(run.shows))
 
         async def is_there() -> bool:
@@ -208,10 +247,13 @@ class Worker:
         run.shows, run.results = [], []
 
     async def _settle(self, turn_id: TurnId, finish: Finish, run: _Run | None) -> Turn | None:
+        # Before the end is written, or a subagent would act for a turn that is over.
+        await self._parts.delegates.end(turn_id)
+        reports = self._taken(run) if run is not None else ()
         command = SettleTurn(
             turn_id,
             # What tools had answered before a cancel is kept; an end by the loop has it in its own items.
-            items=(*run.results, *finish.items) if run is not None and finish.cancelled else finish.items,
+            items=(*(run.results if run is not None and finish.cancelled else ()), *reports, *finish.items),
             shows=tuple(run.shows) if run is not None else (),
             cancelled=finish.cancelled,
             code=finish.code,

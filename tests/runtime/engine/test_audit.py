@@ -24,6 +24,7 @@ from coterie.ports.model_provider import ModelProvider
 from coterie.ports.rows import HostFacts
 from coterie.ports.store import C, Query, R, Store, UseCase
 from coterie.runtime.effects import RuntimeParts
+from coterie.runtime.subagents.delegations import Delegations
 from coterie.runtime.supervisor import AUDIT_S, Supervisor
 from coterie.storage.sqlite.feed import MemoryFeed
 from coterie.storage.sqlite.store import SqliteStore
@@ -84,6 +85,7 @@ def parts_of(store: Store, clock: FakeClock) -> RuntimeParts:
         limits=Limits(),
         permission_default=Mode.ASK,
         model_hint="",
+        delegates=Delegations(SeededIds(), FakeClock(), Path(), running_max=1),
     )
 
 

@@ -1,6 +1,7 @@
 """The places that turns run in: one that is free is never lost."""
 
 import asyncio
+from pathlib import Path
 from typing import Any, cast
 
 from tests.runtime.engine.conftest import BOUND_S, SetStage
@@ -16,6 +17,7 @@ from coterie.operations.invocations import Invocations
 from coterie.ports.model_provider import ModelProvider
 from coterie.ports.store import C, Query, R, UseCase
 from coterie.runtime.effects import RuntimeParts
+from coterie.runtime.subagents.delegations import Delegations
 from coterie.runtime.supervisor import Supervisor
 from coterie.storage.sqlite.feed import MemoryFeed
 from coterie.testing.clock import FakeClock
@@ -67,6 +69,7 @@ def _supervisor(store: OvertakenStore) -> Supervisor:
         limits=Limits(),
         permission_default=Mode.ASK,
         model_hint="",
+        delegates=Delegations(SeededIds(), FakeClock(), Path(), running_max=1),
     )
     return Supervisor(parts, turns_max=1)
 

@@ -1,6 +1,7 @@
 """What a person adds to a running turn, and where its model sees it."""
 
 import asyncio
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -18,8 +19,10 @@ from coterie.core.ids import SessionId
 from coterie.core.turn.silence import INSTRUCTION
 from coterie.core.turn.states import TurnState
 from coterie.runtime.effects import RuntimeParts
+from coterie.runtime.subagents.delegations import Delegations
 from coterie.runtime.supervisor import Supervisor
 from coterie.testing.clock import FakeClock
+from coterie.testing.ids import SeededIds
 
 BUSY: Final = "- {when: {model: lead}, times: 1, reply: {error: {status: 503, retry_after: 60}}}\n"
 FINE: Final = '- {reply: {text: "Fine."}}\n'
@@ -65,6 +68,7 @@ def _parts(host: Stage, store: Moody) -> RuntimeParts:
         limits=settings.limits,
         permission_default=settings.permission_default,
         model_hint="",
+        delegates=Delegations(SeededIds(), FakeClock(), Path(), running_max=1),
     )
 
 

@@ -27,6 +27,7 @@ from coterie.ports.model_provider import ModelRequest
 from coterie.ports.rows import HostFacts
 from coterie.ports.store import C, Query, R, Store, UseCase
 from coterie.runtime.effects import RuntimeParts
+from coterie.runtime.subagents.delegations import Delegations
 from coterie.runtime.supervisor import Supervisor
 from coterie.storage.sqlite.feed import MemoryFeed
 from coterie.storage.sqlite.store import SqliteStore
@@ -93,6 +94,7 @@ async def _turn(path: Path, refused: Callable[..., Any], *, after: bool) -> Asyn
         limits=Limits(),
         permission_default=Mode.ASK,
         model_hint="",
+        delegates=Delegations(SeededIds(), FakeClock(), Path(), running_max=1),
     )
     supervisor = Supervisor(parts, turns_max=1)
     assert supervisor.reserve()

@@ -14,7 +14,7 @@ from tests.simulation.host.requests import MADE, Request, Wire
 from coterie.core.ids import MessageId, SessionId, TurnId
 from coterie.core.ledger.message import Kind, Message
 from coterie.core.ledger.states import SETTLED, MessageState
-from coterie.core.turn.items import PersonText, Reply, SessionText, ToolResult
+from coterie.core.turn.items import PersonText, Reply, Report, SessionText, ToolResult
 from coterie.core.turn.states import TurnState
 from coterie.core.turn.turn import Turn
 from coterie.ports.rows import Input
@@ -268,6 +268,8 @@ class HostWitness:
                     yield f"answered: {call_id}"
                 case SessionText(origin):
                     yield origin.message_id
+                case Report(delegation_id):
+                    yield delegation_id
         for id_, text in last.items():
             turn = self.turns[id_]
             assert turn.state is not TurnState.COMPLETED or turn.result == text, "a turn ends with its last words"

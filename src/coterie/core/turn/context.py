@@ -8,14 +8,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from coterie.core.turn.frame import frame
-from coterie.core.turn.items import Item, PersonText, Reply, SessionText, ToolResult
+from coterie.core.turn.frame import frame, report_frame
+from coterie.core.turn.items import Item, PersonText, Reply, Report, SessionText, ToolResult
 from coterie.core.turn.silence import is_silent
 
 
 @dataclass(frozen=True, slots=True)
 class UserPart:
-    """What the model takes for the user's side: a person's text, or another session's in its frame."""
+    """What the model takes for the user's side: a person's text, or what others wrote in its frame."""
 
     text: str
 
@@ -49,8 +49,11 @@ def shown(items: Iterable[Item]) -> tuple[Shown, ...]:
             case PersonText(text):
                 close()
                 found.append(UserPart(text))
-            case SessionText():  # pragma: no branch - the last of all
+            case SessionText():
                 close()
                 found.append(UserPart(frame(item)))
+            case Report():  # pragma: no branch - the last of all
+                close()
+                found.append(UserPart(report_frame(item)))
     close()
     return tuple(found)

@@ -103,4 +103,17 @@ class ToolResult:
     error: bool = False
 
 
-Item: TypeAlias = PersonText | SessionText | Reply | ToolResult
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What came of a delegation: written by the host, shown to the model in a frame."""
+
+    delegation_id: str
+    agent: str
+    """Name of the definition that it ran by."""
+    status: str
+    """`completed`, `failed` or `stopped`."""
+    text: str
+    nonce: str
+
+
+Item: TypeAlias = PersonText | SessionText | Reply | ToolResult | Report

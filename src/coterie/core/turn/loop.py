@@ -6,6 +6,7 @@ here and is tested without a network.
 - A silent reply is asked again once, with an instruction for that one request; the second silence fails the turn
   (ADR 0239, amendment D446).
 - The first settled reply to a completion that the ledger delivered may be silent.
+- A turn whose delegations still run stays open: it sleeps until one has ended, and asks again with its report.
 - Transient faults are retried at most three times, unless the vendor asks for more patience than a minute.
 """
 
@@ -13,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from coterie.core.codes import Code
-from coterie.core.turn.items import Item, Reply, ToolCall, ToolResult
+from coterie.core.turn.items import Item, Reply, Report, ToolCall, ToolResult
 from coterie.core.turn.silence import INSTRUCTION, is_silent
 
 BACKOFF_S: Final = (0.5, 1.0, 2.0)
@@ -34,6 +35,8 @@ class LoopTurn:
     """Settled replies so far."""
     faults: int = 0
     """Transient faults of the request under way."""
+    delegations: int = 0
+    """Delegations that run for the turn, or whose reports it was not told: it stays open for them."""
     silent_once: bool = False
     """The last reply was silent, so the next one must not be."""
 
@@ -71,11 +74,18 @@ class ToolsFinished:
 
 
 @dataclass(frozen=True, slots=True)
+class Reported:
+    """Delegations have ended."""
+
+    reports: tuple[Report, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CancelAsked:
     """A fence was found: somebody who may has cancelled the turn."""
 
 
-Outcome: TypeAlias = Started | Replied | ModelFailed | ToolsFinished | CancelAsked
+Outcome: TypeAlias = Started | Replied | ModelFailed | ToolsFinished | Reported | CancelAsked
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +112,11 @@ class RunTools:
 
 
 @dataclass(frozen=True, slots=True)
+class AwaitReports:
+    """Sleep until a delegation has ended."""
+
+
+@dataclass(frozen=True, slots=True)
 class Finish:
     """Settle the turn; *items* are written with it."""
 
@@ -112,7 +127,7 @@ class Finish:
     cancelled: bool = False
 
 
-Effect: TypeAlias = AskModel | AppendItems | RunTools | Finish
+Effect: TypeAlias = AskModel | AppendItems | RunTools | AwaitReports | Finish
 
 
 def advance(turn: LoopTurn, outcome: Outcome) -> tuple[LoopTurn, tuple[Effect, ...]]:
@@ -126,6 +141,8 @@ def advance(turn: LoopTurn, outcome: Outcome) -> tuple[LoopTurn, tuple[Effect, .
             return _failed(turn, outcome)
         case ToolsFinished(results):
             return _ask_again(turn, AppendItems(results))
+        case Reported(reports):
+            return _ask_again(turn, AppendItems(reports))
         case CancelAsked():  # pragma: no branch - the last of all
             return turn, (Finish(cancelled=True),)
 
@@ -138,9 +155,14 @@ def joined(turn: LoopTurn) -> LoopTurn:
 def _settled(turn: LoopTurn, reply: Reply) -> tuple[LoopTurn, tuple[Effect, ...]]:
     excused = turn.may_be_silent
     turn = replace(turn, requests=turn.requests + 1, faults=0, may_be_silent=False)
-    if is_silent(reply):
+    silent = is_silent(reply)
+    if silent:
         # Stored as empty, so that no door needs to know what counts as visible.
         reply = replace(reply, text="")
+    if turn.delegations and not reply.calls:
+        # What it has given away may change the answer, so no answer is the last while that runs.
+        return replace(turn, silent_once=False), (AppendItems((reply,)), AwaitReports())
+    if silent:
         if excused:
             return turn, (Finish(items=(reply,)),)
         if turn.silent_once:

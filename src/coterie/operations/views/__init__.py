@@ -23,6 +23,7 @@ from coterie.operations.views.permissions import (
 )
 from coterie.operations.views.projection import (
     CurrentTask,
+    DelegationView,
     Delivery,
     Directory,
     DirectoryEntry,
@@ -54,6 +55,7 @@ __all__ = [
     "ChainView",
     "ChangeView",
     "CurrentTask",
+    "DelegationView",
     "DeletedView",
     "Delivery",
     "Directory",

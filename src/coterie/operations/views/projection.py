@@ -49,6 +49,18 @@ class Delivery(View):
     error: str | None
 
 
+class DelegationView(View):
+    """A delegation that runs: never what it has read or said."""
+
+    id: str
+    agent: str
+    elapsed_s: float
+    requests: int
+    """Model requests so far."""
+    tool_calls: int
+    last_tool: str | None
+
+
 class StatusView(View):
     """The bounded summary of one session."""
 
@@ -72,6 +84,7 @@ class StatusView(View):
     """The outcome of the newest task or message, whatever ran since."""
     last_turn: TurnView | None
     recent_exchanges: list[Exchange]
+    delegations: list[DelegationView] | None = None
 
 
 class DirectoryEntry(View):

@@ -4,7 +4,7 @@ from typing import Literal
 
 from coterie.core.chain import MICRO
 from coterie.core.session.session import Session
-from coterie.core.turn.items import PersonText, Reply, SessionText, ToolResult
+from coterie.core.turn.items import PersonText, Reply, Report, SessionText, ToolResult
 from coterie.core.turn.turn import Turn
 from coterie.operations.views.view import View, iso
 from coterie.ports.rows import Change, NumberedItem
@@ -125,7 +125,7 @@ class ItemView(View):
 
     number: int
     turn_id: str
-    kind: Literal["person", "session", "reply", "tool_result"]
+    kind: Literal["person", "session", "reply", "tool_result", "report"]
     created_at: str
     text: str
     calls: list[dict[str, str]] | None = None
@@ -135,6 +135,8 @@ class ItemView(View):
     unread: bool | None = None
     """The turn that it was meant for was stopped before its model was shown it; the next turn shows it as history."""
     origin: dict[str, str] | None = None
+    delegation: dict[str, str] | None = None
+    """Of a report: id and status of the delegation, and the agent that it ran as."""
 
     @classmethod
     def of(cls, numbered: NumberedItem) -> "ItemView":
@@ -157,6 +159,9 @@ class ItemView(View):
             case Reply(text, calls):
                 asked = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in calls]
                 return cls(number=number, turn_id=turn_id, kind="reply", created_at=at, text=text, calls=asked or None)
+            case Report(delegation_id, agent, status, text):
+                ran = {"id": delegation_id, "agent": agent, "status": status}
+                return cls(number=number, turn_id=turn_id, kind="report", created_at=at, text=text, delegation=ran)
             case ToolResult(call_id, name, text, error):
                 return cls(
                     number=number,

@@ -8,7 +8,7 @@ import msgspec
 from coterie.core.ids import ChainId, MessageId, SessionId, TurnId
 from coterie.core.ledger.message import Joined, Kind, Message, Via
 from coterie.core.ledger.states import MessageState
-from coterie.core.turn.items import Item, PersonText, Reply, SessionText, ToolResult, Usage
+from coterie.core.turn.items import Item, PersonText, Reply, Report, SessionText, ToolResult, Usage
 from coterie.core.turn.turn import Turn
 from coterie.ports.rows import Acceptance, NumberedItem
 from coterie.storage.sql.driver import Driver, Row
@@ -18,6 +18,7 @@ ITEM_KINDS: Final[dict[str, type[Item]]] = {
     "session": SessionText,
     "reply": Reply,
     "tool_result": ToolResult,
+    "report": Report,
 }
 """The name of each type of item in its row; never renamed."""
 

@@ -1,0 +1,119 @@
+"""Runs one delegation: the same loop as a turn's, in memory, with fewer tools and for one report."""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from coterie.app import describe
+from coterie.core.model_ref import Binding, Chosen, choose
+from coterie.core.refusal import Refusal
+from coterie.core.turn.items import Item, PersonText, Reply, ToolCall, ToolResult, total
+from coterie.core.turn.loop import (
+    AppendItems,
+    AskModel,
+    AwaitReports,
+    Finish,
+    LoopTurn,
+    Outcome,
+    Replied,
+    RunTools,
+    Started,
+    ToolsFinished,
+    advance,
+)
+from coterie.core.turn.start import binding_for
+from coterie.core.turn.states import TurnState
+from coterie.operations.approving import Person
+from coterie.runtime.effects import RuntimeParts, Scene, ask, call_tool
+from coterie.runtime.subagents.delegations import Delegation, DelegationFailedError
+
+NOT_FOR_SUBAGENTS: Final = frozenset({"task", "task_wait", "task_list", "task_stop", "session_task", "ask_user"})
+"""Tools that no definition can give: a subagent reports to its session, and speaks to nobody else."""
+_RULES: Final = (
+    "You are a subagent of this session: you were given one piece of work, and nobody answers questions. Your last "
+    "reply is your report to the session: make it complete and short."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A delegation under way."""
+
+    one: Delegation
+    parts: RuntimeParts
+    """With the tools of its definition alone."""
+    binding: Binding
+    items: list[Item]
+
+
+class Delegate:
+    """Runs delegations with a host's parts."""
+
+    def __init__(self, parts: RuntimeParts, person: Person) -> None:
+        self._parts, self._person = parts, person
+
+    async def run(self, one: Delegation) -> str:
+        """Run it to its end; what it may do is asked as for its turn.
+
+        Raises:
+            DelegationFailedError: It came to no answer.
+        """
+        given = [name for name in one.definition.tools if name in self._parts.tools and name not in NOT_FOR_SUBAGENTS]
+        parts = replace(self._parts, tools={name: self._parts.tools[name] for name in given})
+        work = _Work(one, parts, self._binding(one, await self._now(one)), [PersonText(one.prompt)])
+        loop = LoopTurn(parts.limits.model_requests_max)
+        outcome: Outcome = Started()
+        while True:
+            loop, effects = advance(loop, outcome)
+            for effect in effects:
+                match effect:
+                    case AppendItems(new):
+                        work.items.extend(new)
+                    case AskModel():
+                        outcome = await self._ask(work, effect)
+                    case RunTools(calls):
+                        outcome = ToolsFinished(tuple([await self._call(work, call) for call in calls]))
+                    case AwaitReports():
+                        raise AssertionError("a subagent gives nothing away")
+                    case Finish():
+                        return _said(effect)
+
+    async def _ask(self, work: _Work, effect: AskModel) -> Outcome:
+        one = work.one
+        if effect.after_s:
+            await work.parts.clock.sleep(effect.after_s)
+        instruction = "\n".join(text for text in (_RULES, one.definition.instructions, effect.instruction) if text)
+        one.requests += 1
+        scene = await self._now(one)
+        outcome = await ask(work.parts, scene, work.binding, work.items, instruction=instruction, live=False)
+        if isinstance(outcome, Replied):
+            one.used = total((one.used, outcome.reply.usage))
+        return outcome
+
+    async def _call(self, work: _Work, call: ToolCall) -> ToolResult:
+        one = work.one
+        one.tool_calls, one.last_tool = one.tool_calls + 1, call.name
+        # Vendors number calls anew in each conversation, and questions are asked once for each call of a turn.
+        own = replace(call, id=f"{one.id}:{call.id}")
+        done = await call_tool(work.parts, await self._now(one), own, self._person)
+        return replace(done.result, call_id=call.id)
+
+    async def _now(self, one: Delegation) -> Scene:
+        found = await self._parts.store.read(describe.turn_now, one.turn_id, brief=True)
+        if found is None or found[0].state is not TurnState.RUNNING or found[0].fenced:
+            raise DelegationFailedError("Its turn has ended.")
+        return Scene(*found)
+
+    def _binding(self, one: Delegation, scene: Scene) -> Binding:
+        if one.definition.model is None:
+            found = binding_for(scene.session, self._parts.models, self._parts.model_hint)
+        else:
+            found = choose(self._parts.models, one.definition.model, delegated=True)
+        if isinstance(found, Refusal):
+            raise DelegationFailedError(found.message)
+        return found.binding if isinstance(found, Chosen) else found
+
+
+def _said(finish: Finish) -> str:
+    if finish.code is not None:
+        raise DelegationFailedError(f"{finish.code.value}: {finish.message}")
+    return next((item.text for item in reversed(finish.items) if isinstance(item, Reply)), "")
