@@ -167,44 +167,7 @@ async def engine(
         facts = replace(facts, id=host_id, epoch=epoch)
         store.become(facts)
         held, interrupted = await _recover(store)
-        invocations = Invocations(ids)
-        tools: dict[str, Tool] = {}
-        delegates = Delegations(ids, clock, settings.data_dir / AGENTS, settings.limits.delegations_max)
-        parts = RuntimeParts(
-            store,
-            feed,
-            clock,
-            invocations,
-            settings.models,
-            provider,
-            tools,
-            settings.limits,
-            settings.permission_default,
-            model_hint(settings.data_dir),
-            delegates,
-            settings.denied,
-        )
-        supervisor = Supervisor(parts, settings.limits.turns_max)
-        delegates.run_by(Delegate(parts, Person(store, feed, supervisor)).run)
-        operations = Operations(
-            HostParts(
-                store,
-                feed,
-                clock,
-                supervisor,
-                invocations,
-                settings.models,
-                settings.limits,
-                version("coterie"),
-                delegates,
-            )
-        )
-        closed = [settings.data_dir]
-        offered = native_tools(closed=closed, environment=settings.shell_environment)
-        # Tools act through operations, which need the supervisor, which needs the tools: the table is filled last.
-        offered += delegating_tools(delegates, supervisor)
-        tools |= {tool.spec.name: tool for tool in offered}
-        tools |= load_tools(operations, tools)
+        supervisor, operations = _put_together(settings, world, store, provider)
         supervisor.start()
         # What a crash left of the transcripts of deleted sessions.
         while await store.run(purge_deleted, PURGE_BATCH):
@@ -217,6 +180,49 @@ async def engine(
             await provider.close()
         finally:
             await store.close()
+
+
+def _put_together(
+    settings: Settings, world: World, store: Store, provider: ModelProvider
+) -> tuple[Supervisor, Operations]:
+    """What runs turns, and the operations, over one ledger."""
+    invocations, tools = Invocations(world.ids), dict[str, Tool]()
+    delegates = Delegations(world.ids, world.clock, settings.data_dir / AGENTS, settings.limits.delegations_max)
+    parts = RuntimeParts(
+        store,
+        world.feed,
+        world.clock,
+        invocations,
+        settings.models,
+        provider,
+        tools,
+        settings.limits,
+        settings.permission_default,
+        model_hint(settings.data_dir),
+        delegates,
+        settings.denied,
+    )
+    supervisor = Supervisor(parts, settings.limits.turns_max)
+    delegates.run_by(Delegate(parts, Person(store, world.feed, supervisor)).run)
+    operations = Operations(
+        HostParts(
+            store,
+            world.feed,
+            world.clock,
+            supervisor,
+            invocations,
+            settings.models,
+            settings.limits,
+            version("coterie"),
+            delegates,
+        )
+    )
+    # Tools act through operations, which need the supervisor, which needs the tools: the table is filled last.
+    offered = native_tools(closed=[settings.data_dir], environment=settings.shell_environment)
+    offered += delegating_tools(delegates, supervisor)
+    tools |= {tool.spec.name: tool for tool in offered}
+    tools |= load_tools(operations, tools)
+    return supervisor, operations
 
 
 async def _recover(store: Store) -> tuple[int, int]:

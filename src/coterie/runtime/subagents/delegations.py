@@ -3,10 +3,10 @@
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from coterie.core.ids import SessionId, TurnId, nonce_of
 from coterie.core.text import head_and_tail, mend
@@ -22,7 +22,6 @@ REPORT_CHARS_MAX: Final = 12_000
 """Characters of a report that the turn is told."""
 KNOWN_MAX: Final = 100
 """Delegations of one turn that are remembered."""
-_STOPPED: Final = "It was stopped before it had an answer."
 
 
 class DelegationFailedError(Exception):
@@ -47,10 +46,10 @@ class Delegation:
     text: str = ""
     told: bool = False
     ended_s: float | None = None
-    task: "asyncio.Task[None] | None" = None
+    task: "asyncio.Task[str] | None" = None
 
 
-Runner = Callable[[Delegation], Awaitable[str]]
+Runner = Callable[[Delegation], Coroutine[Any, Any, str]]
 """Runs one to its end and returns what it says; raises `DelegationFailedError`."""
 
 
@@ -91,22 +90,23 @@ class Delegations:
             self._ids.new("dlg"), turn_id, invocation.session_id, definition, prompt, self._clock.monotonic()
         )
         self._of[turn_id].append(one)
-        one.task = asyncio.get_running_loop().create_task(self._work(one))
+        assert self._run is not None, "the host has said what runs them"
+        one.task = asyncio.get_running_loop().create_task(self._run(one))
+        one.task.add_done_callback(lambda task: self._ended(one, task))
         return self._heartbeat(one)
 
-    async def _work(self, one: Delegation) -> None:
-        try:
-            assert self._run is not None, "the host has said what runs them"
-            one.text, one.status = await self._run(one), "completed"
-        except DelegationFailedError as error:
-            one.text, one.status = str(error), "failed"
-        except asyncio.CancelledError:
-            # Ends here: whoever stopped it waits for this task, and for nothing of its own.
-            one.text, one.status = _STOPPED, "stopped"
-        except Exception as error:  # noqa: BLE001 - one broken delegation must not end its turn
-            _LOG.exception("delegation %s broke", one.id)
-            one.text, one.status = f"It broke: {type(error).__name__}; the host's log has the cause.", "failed"
-        one.text = head_and_tail(mend(one.text), REPORT_CHARS_MAX)[0]
+    def _ended(self, one: Delegation, task: "asyncio.Task[str]") -> None:
+        """Note how it ended; whatever broke it ends it alone."""
+        if task.cancelled():
+            text, one.status = "It was stopped before it had an answer.", "stopped"
+        elif (error := task.exception()) is None:
+            text, one.status = task.result(), "completed"
+        elif isinstance(error, DelegationFailedError):
+            text, one.status = str(error), "failed"
+        else:
+            _LOG.error("delegation %s broke", one.id, exc_info=error)
+            text, one.status = f"It broke: {type(error).__name__}; the host's log has the cause.", "failed"
+        one.text = head_and_tail(mend(text), REPORT_CHARS_MAX)[0]
         one.ended_s = self._clock.monotonic()
         self._changed[one.turn_id].set()
 
@@ -190,7 +190,3 @@ async def _stopped(found: Sequence[Delegation]) -> None:
         task.cancel()
     if tasks:
         await asyncio.wait(tasks)
-    for one in found:
-        if one.status == "running":
-            # It had not taken its first step.
-            one.text, one.status, one.ended_s = _STOPPED, "stopped", one.started_s

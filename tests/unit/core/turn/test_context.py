@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from coterie.core.ids import MessageId, SessionId
 from coterie.core.turn.context import INTERRUPTED, UserPart, shown
-from coterie.core.turn.frame import frame
-from coterie.core.turn.items import Item, Origin, PersonText, Reply, SessionText, ToolCall, ToolResult
+from coterie.core.turn.frame import frame, report_frame
+from coterie.core.turn.items import Item, Origin, PersonText, Reply, Report, SessionText, ToolCall, ToolResult
 from coterie.core.turn.silence import is_silent
 
 ORIGIN = Origin(MessageId("msg_1"), SessionId("ses_a"), "A", SessionId("ses_b"), kind="task")
@@ -18,6 +18,7 @@ items = st.lists(
     st.one_of(
         st.builds(PersonText, texts),
         st.builds(SessionText, st.just(ORIGIN), texts, st.just("n")),
+        st.builds(Report, names, st.just("general"), st.just("completed"), texts, st.just("n")),
         st.builds(Reply, texts, calls.map(tuple), texts),
         st.builds(ToolResult, names, st.just("tool"), texts, st.booleans()),
     ),
@@ -48,10 +49,15 @@ def test_no_silent_reply_is_shown_and_everything_said_is(transcript: list[Item])
     """No request carries an assistant message without text and without a call; nothing else is dropped."""
     found = shown(transcript)
     said = [item for item in transcript if isinstance(item, Reply) and not is_silent(item)]
-    heard = [item for item in transcript if isinstance(item, PersonText | SessionText)]
+    heard = [item for item in transcript if isinstance(item, PersonText | SessionText | Report)]
     assert [part for part in found if isinstance(part, Reply)] == said
     assert [part.text for part in found if isinstance(part, UserPart)] == [
-        item.text if isinstance(item, PersonText) else frame(item) for item in heard
+        item.text
+        if isinstance(item, PersonText)
+        else frame(item)
+        if isinstance(item, SessionText)
+        else report_frame(item)
+        for item in heard
     ]
 
 

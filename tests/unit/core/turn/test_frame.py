@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coterie.core.ids import MessageId, SessionId
-from coterie.core.turn.frame import frame
-from coterie.core.turn.items import Origin, SessionText
+from coterie.core.turn.frame import frame, report_frame
+from coterie.core.turn.items import Origin, Report, SessionText
 
 NONCE = "0123456789abcdef"
 PIECES = (
@@ -58,6 +58,18 @@ def test_there_is_one_frame_around_any_content(content: str, title: str, id_: st
         "targetSessionId": "ses_b",
         "content": content,
     } | ({"replyToMessageId": reply_to} if reply_to else {})
+
+
+@given(hostile, hostile)
+def test_a_report_has_a_frame_of_its_own_that_nothing_in_it_closes(text: str, agent: str) -> None:
+    """What a subagent read may have been written by anybody."""
+    found = report_frame(Report("dlg_1", agent, "completed", text, NONCE))
+
+    first, notice, body, last = found.split("\n")
+    assert (first, last) == (f"<delegation-report {NONCE}>", f"</delegation-report {NONCE}>")
+    assert "not the user" in notice
+    assert (found.count("<"), found.count(">")) == (2, 2)
+    assert json.loads(body) == {"delegationId": "dlg_1", "agent": agent, "status": "completed", "report": text}
 
 
 def test_the_same_item_has_the_same_frame() -> None:

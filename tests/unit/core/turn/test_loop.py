@@ -7,17 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coterie.core.codes import Code
-from coterie.core.turn.items import Reply, ToolCall, ToolResult
+from coterie.core.turn.items import Reply, Report, ToolCall, ToolResult
 from coterie.core.turn.loop import (
     BACKOFF_S,
     AppendItems,
     AskModel,
+    AwaitReports,
     CancelAsked,
     Finish,
     LoopTurn,
     ModelFailed,
     Outcome,
     Replied,
+    Reported,
     RunTools,
     Started,
     ToolsFinished,
@@ -108,6 +110,31 @@ def test_silence_after_an_excused_turn_has_worked_is_asked_again() -> None:
     turn, _ = advance(turn, ToolsFinished((RESULT,)))
     _, effects = advance(turn, Replied(MUTE))
     assert effects == (AppendItems((EMPTY,)), AskModel(INSTRUCTION))
+
+
+@pytest.mark.parametrize(("reply", "stored"), [(TEXT, TEXT), (MUTE, EMPTY)])
+@pytest.mark.parametrize("turn", [TURN, EXCUSED, replace(TURN, silent_once=True)])
+def test_a_turn_with_open_delegations_waits_for_them_whatever_it_says(
+    turn: LoopTurn, reply: Reply, stored: Reply
+) -> None:
+    """Their reports may change the answer; a silence meanwhile is no empty answer."""
+    after, effects = advance(replace(turn, delegations=2), Replied(reply))
+    assert effects == (AppendItems((stored,)), AwaitReports())
+    assert (after.requests, after.silent_once, after.may_be_silent) == (1, False, False)
+
+
+def test_a_turn_with_open_delegations_runs_the_tools_it_calls() -> None:
+    """It has something to do beside them."""
+    assert advance(replace(TURN, delegations=1), Replied(CALLS))[1] == (AppendItems((CALLS,)), RunTools((CALL,)))
+
+
+def test_reports_are_written_before_the_model_is_asked_again() -> None:
+    """And count as no answer: the bound on requests holds for a turn that waits again and again."""
+    report = Report("dlg_1", "general", "completed", "found", "n")
+    assert advance(TURN, Reported((report,)))[1] == (AppendItems((report,)), AskModel())
+    (end,) = advance(replace(TURN, requests=TURN.requests_max), Reported((report,)))[1]
+    assert isinstance(end, Finish)
+    assert (end.code, end.items) == (Code.LIMIT_EXCEEDED, (report,))
 
 
 def test_what_joins_a_turn_ends_its_excuse() -> None:
