@@ -20,6 +20,7 @@ from coterie.plugins.loader import load_tools
 from coterie.ports.feed import Delta
 from coterie.ports.rows import Change
 from coterie.runtime.tools.catalogue import native_tools
+from coterie.runtime.tools.delegating import delegating_tools
 from coterie.storage.sqlite.store import SqliteStore
 
 NOTED: Final = '- {when: {user: \'"kind": "completion"\'}, reply: {text: noted}}\n'
@@ -377,7 +378,9 @@ async def test_what_an_agent_is_told_is_what_there_is_now(stage: SetStage) -> No
     assert gone["code"] == "NOT_FOUND"
     await host.until(lambda server: bool(server.requests))
     offered = {tool["function"]["name"]: tool["function"]["description"] for tool in host.asked()[0]["tools"]}
-    known = [*native_tools(closed=(), environment={}), *load_tools(host.engine.operations, {}).values()]
+    given_away = delegating_tools(host.engine.operations.host.delegates, host.engine.supervisor)
+    plugins = load_tools(host.engine.operations, {}).values()
+    known = [*native_tools(closed=(), environment={}), *given_away, *plugins]
     assert offered == {tool.spec.name: tool.spec.description for tool in known}
 
 

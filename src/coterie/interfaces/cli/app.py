@@ -8,6 +8,7 @@ import typer
 from coterie.interfaces.cli import (
     approvals,
     catalogue,
+    chat,
     lifecycle,
     messages,
     presence,
@@ -24,6 +25,7 @@ from coterie.interfaces.cli.terminal import Terminal
 
 COMMANDS: Final[tuple[tuple[str, type[Command]], ...]] = (
     ("run", talk.Run),
+    ("chat", chat.Chat),
     ("prompt", talk.Prompt),
     ("steer", talk.Steer),
     ("send", messages.Send),

@@ -7,7 +7,7 @@ written from its item, and live text that comes after its item is dropped.
 from dataclasses import dataclass
 from typing import Any, Final
 
-from coterie.interfaces.cli.approvals import show_call
+from coterie.interfaces.cli.asking import ask
 from coterie.interfaces.cli.dial import Answer, Dial, Event, fresh_key
 from coterie.interfaces.cli.display import plain, shortened
 from coterie.interfaces.cli.endings import fault_of
@@ -100,8 +100,17 @@ def is_queued(dial: Dial, receipt: Answer, session_id: str) -> bool:
 class Conversation:
     """A prompt to a session, and the turn that answers it."""
 
-    def __init__(self, terminal: Terminal, session_id: str, text: str) -> None:
+    def __init__(self, terminal: Terminal, session_id: str, text: str, *, stays: bool = False) -> None:
+        """Take what is to be said.
+
+        Args:
+            terminal: Where to show the reply.
+            session_id: To whom.
+            text: What.
+            stays: An interrupt is for the turn, so nothing is said of what goes on without us.
+        """
         self._terminal = terminal
+        self._stays = stays
         self._voice = Voice(terminal)
         self._session_id = session_id
         self._prompt = {"sessionId": session_id, "text": text}
@@ -132,7 +141,8 @@ class Conversation:
                 if outcome is not None:
                     return outcome
         except KeyboardInterrupt:
-            self._terminal.remark(self._left())
+            if not self._stays:
+                self._terminal.remark(self._left())
             raise
         finally:
             self._voice.stop()
@@ -222,13 +232,7 @@ class Conversation:
                 continue
             self._asked.add(one["requestId"])
             self._voice.stop()
-            if not self._terminal.as_json:
-                show_call(self._terminal, one)
-            self._terminal.remark(
-                f"It waits for your leave: `coterie approve {one['requestId']}` or `coterie deny {one['requestId']}` "
-                "in another terminal.",
-                "bold yellow",
-            )
+            ask(self._terminal, one)
 
     def _look(self) -> Outcome | None:
         """Return the outcome, if the turn has one."""

@@ -94,6 +94,19 @@ class Terminal:
         if not self.as_json:
             self._err.print(one_line(text), style=style, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
+    @property
+    def is_shared_with_a_person(self) -> bool:
+        """Whether somebody can be asked, and sees what is said."""
+        return sys.stdin.isatty() and self._err.is_terminal and not self.as_json
+
+    def answer(self, question: str) -> str | None:
+        """Ask a person for a line; None where nobody can be asked, or the input has ended."""
+        if not self.is_shared_with_a_person:
+            return None
+        sys.stderr.write(f"{one_line(question)} ")
+        sys.stderr.flush()
+        return sys.stdin.readline() or None
+
     def is_sure(self, question: str) -> bool | None:
         """Ask a person, who has to say yes; None where nobody can be asked."""
         if not (sys.stdin.isatty() and self._err.is_terminal):
