@@ -128,6 +128,7 @@ def test_a_person_talks_and_allows_a_call_where_it_comes_up(talker: Seat) -> Non
         screen.until("completed")
         screen.type("/stauts")
         screen.until("near: /status")
+        screen.until("> ")
         screen.press(b"\x04")
         assert screen.ended() == 0
     assert (talker.data / "chat_history").stat().st_mode & 0o777 == 0o600

@@ -75,16 +75,15 @@ async def test_a_turn_stays_open_for_what_it_gave_away_and_is_told_what_came_of_
 async def test_a_report_that_was_waited_for_is_told_once(stage: SetStage) -> None:
     """Its text is in the tool's answer; an item besides would be the same words a second time."""
     host = await stage(
-        GIVES,
-        SUB,
         """
-        - when: {last: tool, requests_since_user: 1}
-          reply: {calls: [{tool: task_wait, arguments: {}}]}
-        - reply: {text: "done"}
+        - when: {last: user, user: '^go$'}
+          reply: {calls: [{tool: task, arguments: {prompt: sub a}}, {tool: task_wait, arguments: {}}]}
         """,
+        SUB,
+        REST,
     )
     session = await host.session()
-    await host.prompt(session, "give a")
+    await host.prompt(session, "go")
     await host.idle(session)
 
     waited = json.loads((await host.results(session))[-1])
@@ -219,7 +218,7 @@ async def test_ten_run_one_hangs_one_breaks_and_an_interrupt_ends_and_reports_al
     found = {item["delegation"]["id"]: item["delegation"]["status"] for item in reports(await host.items(session))}
     assert sorted(found.values()) == ["completed"] * 7 + ["failed"] + ["stopped"] * 2
     assert await heartbeats(host, session) == []
-    assert host.server.answering == 0
+    await host.until(lambda server: server.answering == 0)
     assert not [one for one in psutil.Process().children(recursive=True) if "sleep" in one.name()]
 
 
@@ -247,23 +246,22 @@ async def test_an_eleventh_is_refused_with_the_name_of_the_limit(stage: SetStage
 
 
 async def test_one_that_is_stopped_ends_alone(stage: SetStage) -> None:
-    """Its session is told what it had, which is nothing; the other one reports."""
+    """Its session is told what it had, which is nothing; another one reports."""
     host = await stage(
         """
         - when: {last: user, user: '^go$'}
-          reply:
-            calls: [{tool: task, arguments: {prompt: sub hang}}, {tool: task, arguments: {prompt: sub b}}]
+          reply: {calls: [{tool: task, arguments: {prompt: sub hang}}]}
         - when: {user: '^sub hang$'}
           reply: {hang: true}
+        - when: {last: tool, results_since_user: 1, tool_result: '"id": "(?P<id>dlg_\\w+)"'}
+          reply:
+            calls:
+              - {tool: task, arguments: {prompt: sub b}}
+              - {tool: task_stop, arguments: {id: "${tool.id}"}}
+              - {tool: task_wait, arguments: {}}
         """,
         SUB,
-        """
-        - when: {last: tool, requests_since_user: 1}
-          reply: {calls: [{tool: task_wait, arguments: {mode: any}}]}
-        - when: {last: tool, tool_result: '"id": "(?P<id>dlg_\\w+)", "agent": "general", "status": "running"'}
-          reply: {calls: [{tool: task_stop, arguments: {id: "${tool.id}"}}]}
-        - reply: {text: "done"}
-        """,
+        REST,
     )
     session = await host.session()
     await host.prompt(session, "go")
@@ -271,8 +269,10 @@ async def test_one_that_is_stopped_ends_alone(stage: SetStage) -> None:
     turn = await host.ended(session)
 
     assert turn.result == "done"
-    statuses = [one["status"] for one in json.loads((await host.results(session))[-1])["delegations"]]
-    assert statuses == ["stopped"]
+    ended = json.loads((await host.results(session))[-1])["delegations"]
+    assert [one["status"] for one in ended] == ["stopped", "completed"]
+    assert ended[1]["report"] == "found b"
+    assert reports(await host.items(session)) == []
 
 
 async def test_a_host_that_stops_leaves_no_subagent_behind(stage: SetStage) -> None:
