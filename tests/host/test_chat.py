@@ -148,7 +148,7 @@ def test_a_denied_call_is_told_with_the_reason(talker: Seat) -> None:
 
 
 def test_ctrl_c_stops_the_turn_and_the_talk_goes_on(talker: Seat, models: Models) -> None:
-    """The second one, with nothing to stop, leaves."""
+    """With the same session, which is free again."""
     with at_terminal(talker, "chat") as screen:
         screen.until("> ")
         screen.type("hang")
@@ -160,7 +160,7 @@ def test_ctrl_c_stops_the_turn_and_the_talk_goes_on(talker: Seat, models: Models
         screen.type("still there")
         screen.until("Noted: still there")
         screen.until("> ")
-        screen.press(b"\x03")
+        screen.press(b"\x04")
         assert screen.ended() == 0
 
 
