@@ -10,7 +10,7 @@ import pytest
 from coterie.core.errors import ConfigInvalidError, ExtraMissingError
 from coterie.core.limits import RANGES, Limits
 from coterie.core.model_ref import default_binding, resolve
-from coterie.core.permission import Mode
+from coterie.core.permission import Mode, Rule
 from coterie.settings import Settings, data_directory, is_installed, load_settings, missing_extra, model_help
 
 NOTHING: Mapping[str, str] = {}
@@ -28,6 +28,16 @@ def test_a_missing_file_and_an_empty_environment_mean_the_defaults(tmp_path: Pat
     assert (settings.host, settings.port, settings.permission_default) == ("127.0.0.1", 7433, Mode.ASK)
     assert settings.limits == Limits()
     assert settings.models == ()
+
+
+def test_what_is_denied_in_every_mode_is_a_list_of_rules(tmp_path: Path) -> None:
+    """A rule that cannot be meant is told with its line, or it would deny nothing and nobody would know."""
+    found = load(tmp_path, '[permissions]\ndeny = ["bash(git push*)", "read"]\n')
+    assert found.denied == (Rule("bash", "git push*"), Rule("read"))
+    with pytest.raises(
+        ConfigInvalidError, match=r"line 2: deny in \[permissions\] has 'git push', but each rule must be"
+    ):
+        load(tmp_path, '[permissions]\ndeny = ["git push"]\n')
 
 
 def test_every_default_of_a_limit_lies_in_its_range() -> None:

@@ -45,8 +45,6 @@ class Decision(StrEnum):
     ALLOW = "allow"
     ASK = "ask"
     """A person decides."""
-    DENY = "deny"
-    """A rule refuses it, in every mode, and nobody is asked."""
 
 
 @dataclass(frozen=True, slots=True)

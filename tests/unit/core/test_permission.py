@@ -4,7 +4,19 @@ from itertools import product
 
 import pytest
 
-from coterie.core.permission import Decision, Mode, Risk, StoredMode, covers, decide, least, resolve
+from coterie.core.permission import (
+    Decision,
+    Mode,
+    Risk,
+    Rule,
+    StoredMode,
+    covers,
+    decide,
+    least,
+    refusing,
+    resolve,
+    rule_of,
+)
 
 ORDER = (Mode.ASK, Mode.ACCEPT_EDITS, Mode.AUTO)
 FREE = {
@@ -39,3 +51,43 @@ def test_a_ceiling_covers_itself_and_what_is_weaker(ceiling: Mode, mode: Mode) -
 def test_inherit_is_the_default_of_the_moment_and_the_others_are_themselves(stored: StoredMode, default: Mode) -> None:
     """A changed default reaches those who inherit, and nobody else."""
     assert resolve(stored, default).value == (default.value if stored is StoredMode.INHERIT else stored.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("bash", Rule("bash")),
+        (" bash ", Rule("bash")),
+        ("bash(git push*)", Rule("bash", "git push*")),
+        ("*(secrets/*)", Rule("*", "secrets/*")),
+        ("bash(f(x))", Rule("bash", "f(x)")),
+        ("bash(a\nb)", Rule("bash", "a\nb")),
+        ("", None),
+        ("bash()", None),
+        ("bash(", None),
+        ("git push", None),
+        ("(x)", None),
+    ],
+)
+def test_a_rule_is_a_tool_alone_or_with_a_pattern(text: str, rule: Rule | None) -> None:
+    """What is neither is refused where it is written, not taken for something near."""
+    assert rule_of(text) == rule
+    if rule is not None:
+        assert rule_of(str(rule)) == rule
+
+
+@pytest.mark.parametrize(
+    ("rule", "tool", "subject", "named"),
+    [
+        (Rule("bash"), "bash", "anything", True),
+        (Rule("bash"), "write", "bash", False),
+        (Rule("write", "secrets/*"), "write", "secrets/deep/key", True),
+        (Rule("write", "secrets/*"), "write", "Secrets/key", False),
+        (Rule("write", "secrets/*"), "edit", "secrets/key", False),
+        (Rule("*", "*.pem"), "read", "a/b.pem", True),
+    ],
+)
+def test_a_rule_names_calls_by_tool_and_subject(rule: Rule, tool: str, subject: str, named: bool) -> None:  # noqa: FBT001 - a table
+    """Letter case counts, and a star crosses folders."""
+    assert rule.names(tool, subject) is named
+    assert (refusing([Rule("other"), rule], tool, subject) is rule) is named
