@@ -24,6 +24,7 @@ class AskPerson:
 
     turn_id: TurnId
     call_id: str
+    """Of this one run of it: no other call of the turn has it, whatever its model calls it."""
     tool: str
     risk: Risk
     subject: str

@@ -92,10 +92,7 @@ class Delegate:
     async def _call(self, work: _Work, call: ToolCall) -> ToolResult:
         one = work.one
         one.tool_calls, one.last_tool = one.tool_calls + 1, call.name
-        # Vendors number calls anew in each conversation, and questions are asked once for each call of a turn.
-        own = replace(call, id=f"{one.id}:{call.id}")
-        done = await call_tool(work.parts, await self._now(one), own, self._person)
-        return replace(done.result, call_id=call.id)
+        return (await call_tool(work.parts, await self._now(one), call, self._person)).result
 
     async def _now(self, one: Delegation) -> Scene:
         found = await self._parts.store.read(describe.turn_now, one.turn_id, brief=True)

@@ -163,7 +163,8 @@ async def _hindered(parts: RuntimeParts, scene: Scene, wish: _Wish, person: Pers
     turn = scene.turn
     if await parts.store.read(is_granted, CallOf(turn.id, name, subject), brief=True):
         return None
-    asking = AskPerson(turn.id, wish.call.id, name, wish.risk, subject, mend(about.shown), mode)
+    # By the invocation, not by the id that its model chose: some number the calls of each reply anew.
+    asking = AskPerson(turn.id, wish.invocation.id, name, wish.risk, subject, mend(about.shown), mode)
     try:
         asked = await person.answer(asking)
     except StorageError as error:
