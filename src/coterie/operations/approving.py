@@ -1,17 +1,21 @@
 """Awaiting a person's answer to a tool call: sleeps on the feed, parked, reads the truth from the store."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from coterie.app.approve import AskPerson, ask_person
 from coterie.app.describe import call_request
-from coterie.ports.feed import Feed
+from coterie.core.errors import StorageError
+from coterie.ports.feed import Feed, Listener
 from coterie.ports.rows import CallAnswer, CallRequest
 from coterie.ports.slots import Slots
 from coterie.ports.store import Store
 
 LOOK_S: Final = 5.0
 """The longest sleep without a look at the ledger."""
+TRIES_S: Final = (0.2, 1.0, 5.0)
+"""Waits before a question is written again that the database did not take, or perhaps did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +33,30 @@ class Person:
 
         Returns:
             The answered question, or None if the turn has ended.
+
+        Raises:
+            StorageError: It could not be written.
         """
         with self.feed.listen([asking.turn_id]) as listener:
-            asked = await self.store.run(ask_person, asking, brief=True)
+            asked = await self._asked(asking, listener)
             if asked is None or asked.answer is not None:
                 return asked
             async with self.slots.parked(asking.turn_id):
                 while asked is not None and asked.answer is None:
                     # Wake-ups may be lost, so it looks again even if nobody woke it.
                     await listener.wait(LOOK_S)
-                    asked = await self.store.read(call_request, asked.id, brief=True)
+                    # A database that is gone for a moment has not answered for the person.
+                    with suppress(StorageError):
+                        asked = await self.store.read(call_request, asked.id, brief=True)
         return asked
+
+    async def _asked(self, asking: AskPerson, listener: Listener) -> CallRequest | None:
+        """The question, written once however often that is tried; else one would stay open that nobody waits for."""
+        for wait_s in TRIES_S:
+            with suppress(StorageError):
+                return await self.store.run(ask_person, asking, brief=True)
+            await listener.wait(wait_s)
+        return await self.store.run(ask_person, asking, brief=True)
 
 
 def is_allowed(asked: CallRequest | None) -> bool:

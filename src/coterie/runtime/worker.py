@@ -7,6 +7,7 @@ a lost lease acts at the next step; whatever it has not written is lost with it,
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
@@ -315,6 +316,10 @@ class Worker:
 
     async def _fenced(self, run: _Run) -> None:
         """Return when somebody has asked to cancel the turn, or raise when it is lost."""
-        while not (await self._now(run.turn_id)).turn.fenced:
+        while True:
+            # A turn may wait for a person over a weekend: a database that is gone for a moment must not end it.
+            with suppress(StorageError):
+                if (await self._now(run.turn_id)).turn.fenced:
+                    return
             # Looks again even if nobody woke it: wake-ups may be lost.
             await run.listener.wait(LOOK_S)
