@@ -42,6 +42,8 @@ class About:
     """As deny rules and grants name it: a path below the project folder, a command line."""
     shown: str = ""
     """What it would do, for the person who is asked: a difference, a command."""
+    found: str = ""
+    """Stands for all that it would act on as it is now, also for what is too long to be shown."""
 
 
 class Tool(Protocol):

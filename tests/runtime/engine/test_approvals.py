@@ -17,6 +17,7 @@ WRITE: Final = "{tool: write, arguments: {path: a.txt, content: new}}"
 EDIT: Final = "{tool: edit, arguments: {path: a.txt, old: old, new: new}}"
 BASH: Final = "{tool: bash, arguments: {command: 'printf new > a.txt'}}"
 READ: Final = "{tool: read, arguments: {path: a.txt}}"
+LONG: Final = "".join(f"line {number}\n" for number in range(9_000))
 SAME_TWICE: Final = f"""
     - when: {{last: user}}
       reply: {{calls: [{WRITE}]}}
@@ -366,6 +367,45 @@ async def test_a_change_runs_only_as_it_was_shown(stage: SetStage, call: str) ->
 
     assert "has changed since" in ((await host.ended(session)).result or "")
     assert path.read_text() == "old\nand more\n"
+
+
+@pytest.mark.parametrize(
+    ("call", "before", "since"),
+    [
+        (WRITE, LONG, LONG.replace("line 4500", "mine 4500")),
+        (WRITE, LONG * 4, LONG.replace("line 4500", "mine 4500") + LONG * 3),
+        (WRITE, "\0old", "\0own"),
+        (EDIT, f"old\n{LONG}", f"old\n{LONG.replace('line 4500', 'mine 4500')}"),
+    ],
+)
+async def test_a_change_too_long_to_be_shown_runs_only_as_it_was_too(
+    stage: SetStage, call: str, before: str, since: str
+) -> None:
+    """What is left out of the middle was not given away either; nor is a file that cannot be shown."""
+    host = await stage(script(call))
+    path = old_file(host.project)
+    path.write_text(before)
+    session = await host.session(folder=True)
+    await host.prompt(session, "go")
+    await questions(host)
+    path.write_text(since)
+
+    await answer(host, "once")
+
+    assert "has changed since" in ((await host.ended(session)).result or "")
+    assert path.read_text() == since
+
+
+async def test_a_person_sees_that_a_binary_file_would_be_replaced(stage: SetStage) -> None:
+    """It must not look like a file that is new."""
+    host = await stage(script(WRITE))
+    old_file(host.project).write_bytes(b"\0old")
+    await host.prompt(await host.session(folder=True), "go")
+
+    (asked,) = await questions(host)
+
+    assert asked["shown"] == "a.txt is a binary file of 4 bytes. It would become:\nnew"
+    await answer(host, "deny")
 
 
 @pytest.mark.parametrize("mode", ["ask", "auto"])

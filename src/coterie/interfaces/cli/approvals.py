@@ -16,7 +16,7 @@ from coterie.interfaces.cli.naming import PART_HELP, one_of
 from coterie.interfaces.cli.terminal import Terminal
 
 _SHOWN_LINES: Final = 12
-"""Lines of each call in a list of many; one that is asked for by name is shown whole."""
+"""Lines of each call in a list of many; of one that is asked for by name all are shown."""
 
 
 def show_requests(terminal: Terminal, requests: Sequence[Answer]) -> None:
@@ -95,7 +95,7 @@ class Approve(Command):
     note: Annotated[str | None, typer.Option("--note", metavar="TEXT", help="Tell the model of a tool call this.")] = (
         None
     )
-    show: Annotated[bool, typer.Option("--show", help="Show the whole of the request, and answer nothing.")] = False
+    show: Annotated[bool, typer.Option("--show", help="Show all lines of the request, and answer nothing.")] = False
 
     def run(self, terminal: Terminal) -> None:
         """Answer, or show the questions."""

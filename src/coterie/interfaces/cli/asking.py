@@ -46,7 +46,7 @@ def _decision(terminal: Terminal, request: Answer) -> str | None:
     decisions = {"y": "once", "n": "deny"} | ({} if request.get("ceilingSessionId") else {"s": "session"})
     session = ", [s] always in this session" if "s" in decisions else ""
     while True:
-        word = terminal.answer(f"May it run? [y] once{session}, [n] no, [?] show it whole: ")
+        word = terminal.answer(f"May it run? [y] once{session}, [n] no, [?] show all lines: ")
         if word is None:
             return None
         key = word.strip().lower()[:1]

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import hashlib
 import os
 import secrets
 import stat
@@ -25,6 +26,7 @@ from coterie.runtime.tools.native import NativeTool, see_through
 _EDITED_BYTES_MAX: Final = 10_000_000
 _PLACES_SHOWN_MAX: Final = 20
 _COMPARED_CHARS_MAX: Final = 400_000
+_COMPARED_LINES_MAX: Final = 20_000
 _SHOWN_CHARS_MAX: Final = 8_000
 _NEW_FILE_MODE: Final = 0o666
 
@@ -104,30 +106,40 @@ def edit_tool(closed: tuple[Path, ...], turns: FileTurns) -> NativeTool[EditArgu
 
 
 def _about_write(ground: Ground, arguments: WriteArguments) -> About:
-    path = ground.locate(arguments.path)
+    path, content = ground.locate(arguments.path), arguments.content
     name = ground.name(path)
-    _mode_of(path, name)
-    try:
-        with open_file(path, name) as file:
-            old = "" if looks_binary(file) else file.read(_EDITED_BYTES_MAX).decode("utf-8", "replace")
-    except UnfitError:
-        old = ""
-    return About(name, _difference(name, old, arguments.content))
+    if _mode_of(path, name) is None:
+        return About(name, _difference(name, "", content))
+    with open_file(path, name) as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+        size = file.tell()
+        file.seek(0)
+        if looks_binary(file):
+            return About(name, _becomes(f"{name} is a binary file of {size} bytes", content), found)
+        if size > _EDITED_BYTES_MAX:
+            return About(name, _becomes(f"{name} has {size} bytes, too many to compare", content), found)
+        return About(name, _difference(name, file.read().decode("utf-8", "replace"), content), found)
 
 
 def _about_edit(ground: Ground, arguments: EditArguments) -> About:
     path = ground.locate(arguments.path)
     change = _changed(ground, path, arguments)
-    return About(change.name, _difference(change.name, change.old, change.new))
+    found = hashlib.sha256(change.old.encode("utf-8", "surrogateescape")).hexdigest()
+    return About(change.name, _difference(change.name, change.old, change.new), found)
 
 
 def _difference(name: str, old: str, new: str) -> str:
     """What a person is shown of a change; of a very large file only what it becomes, for comparing takes too long."""
-    if len(old) + len(new) > _COMPARED_CHARS_MAX:
-        return mend(head_and_tail(new, _SHOWN_CHARS_MAX)[0])
-    lines = unified_diff(old.splitlines(keepends=True), new.splitlines(keepends=True), f"a/{name}", f"b/{name}")
+    before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
+    if len(old) + len(new) > _COMPARED_CHARS_MAX or len(before) + len(after) > _COMPARED_LINES_MAX:
+        return _becomes(f"{name} is too long to compare", new)
+    lines = unified_diff(before, after, f"a/{name}", f"b/{name}")
     text = "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
     return mend(head_and_tail(text, _SHOWN_CHARS_MAX)[0])
+
+
+def _becomes(reason: str, new: str) -> str:
+    return mend(head_and_tail(f"{reason}. It would become:\n{new}", _SHOWN_CHARS_MAX)[0])
 
 
 def _write(ground: Ground, path: Path, arguments: WriteArguments) -> str:
