@@ -4,10 +4,10 @@ Pure module. Rights only narrow on the way down a chain of messages (ADR 0239, c
 """
 
 import re
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from fnmatch import fnmatchcase
 from typing import Final
 
 
@@ -49,7 +49,11 @@ class Decision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a person never wants to happen: `tool` or `tool(pattern)`, where `*` stands for any text."""
+    """What a person never wants to happen: `tool` or `tool(pattern)`, where `*` stands for any text.
+
+    Letter case and the way that an accent is written do not count: for some file systems `Secrets` is `secrets`, and a
+    rule that refuses too much is noticed, while one that refuses too little is not.
+    """
 
     tool: str
     pattern: str = "*"
@@ -59,10 +63,32 @@ class Rule:
 
     def names(self, tool: str, subject: str) -> bool:
         """Whether the rule is about a call of *tool* on *subject*."""
-        return fnmatchcase(tool, self.tool) and fnmatchcase(subject, self.pattern)
+        return _fits(tool, self.tool) and _fits(subject, self.pattern)
 
 
-_RULE: Final = re.compile(r"\s*([\w*?.-]+)\s*(?:\((.+)\))?\s*", re.DOTALL)
+def _fits(text: str, pattern: str) -> bool:
+    """Whether *text* is *pattern*, in which nothing but the star is special: `[id]` is a name like any other."""
+    first, *others = _folded(pattern).split("*")
+    text = _folded(text)
+    if not others:
+        return text == first
+    if not text.startswith(first):
+        return False
+    at = len(first)
+    *between, last = others
+    for piece in between:
+        found = text.find(piece, at)
+        if found < 0:
+            return False
+        at = found + len(piece)
+    return len(text) - len(last) >= at and text.endswith(last)
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+
+
+_RULE: Final = re.compile(r"\s*([\w*.-]+)\s*(?:\((.+)\))?\s*", re.DOTALL)
 
 
 def rule_of(text: str) -> Rule | None:

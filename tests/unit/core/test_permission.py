@@ -82,12 +82,25 @@ def test_a_rule_is_a_tool_alone_or_with_a_pattern(text: str, rule: Rule | None) 
         (Rule("bash"), "bash", "anything", True),
         (Rule("bash"), "write", "bash", False),
         (Rule("write", "secrets/*"), "write", "secrets/deep/key", True),
-        (Rule("write", "secrets/*"), "write", "Secrets/key", False),
+        (Rule("write", "secrets/*"), "write", "Secrets/key", True),
+        (Rule("write", "SECRETS/*"), "write", "secrets/key", True),
+        (Rule("write", "caf\u00e9/*"), "write", "cafe\u0301/key", True),
+        (Rule("write", "cafe\u0301/*"), "write", "Caf\u00c9/key", True),
+        (Rule("write", "app/[id]/*"), "write", "app/[id]/page", True),
+        (Rule("write", "app/[id]/*"), "write", "app/i/page", False),
+        (Rule("write", "what?"), "write", "whats", False),
+        (Rule("write", "a*b*c"), "write", "abbbc", True),
+        (Rule("write", "ab*bc"), "write", "abc", False),
+        (Rule("write", "*a*a"), "write", "a", False),
+        (Rule("write", "*a*a"), "write", "aa", True),
+        (Rule("write", "**"), "write", "", True),
+        (Rule("bash", "git *push*"), "bash", "git -c x\npush", True),
+        (Rule("write", "secret"), "write", "secrets", False),
         (Rule("write", "secrets/*"), "edit", "secrets/key", False),
         (Rule("*", "*.pem"), "read", "a/b.pem", True),
     ],
 )
 def test_a_rule_names_calls_by_tool_and_subject(rule: Rule, tool: str, subject: str, named: bool) -> None:  # noqa: FBT001 - a table
-    """Letter case counts, and a star crosses folders."""
+    """A star crosses folders and lines, nothing else is special, and another spelling is no way around a rule."""
     assert rule.names(tool, subject) is named
     assert (refusing([Rule("other"), rule], tool, subject) is rule) is named
