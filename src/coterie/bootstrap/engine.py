@@ -218,7 +218,7 @@ def _put_together(
         )
     )
     # Tools act through operations, which need the supervisor, which needs the tools: the table is filled last.
-    offered = native_tools(closed=[settings.data_dir], environment=settings.shell_environment)
+    offered = native_tools(closed=[settings.data_dir], environment=settings.shell_environment, denied=settings.denied)
     offered += delegating_tools(delegates, supervisor)
     tools |= {tool.spec.name: tool for tool in offered}
     tools |= load_tools(operations, tools)

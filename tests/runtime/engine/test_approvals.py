@@ -451,6 +451,38 @@ async def test_a_rule_holds_wherever_a_path_takes_its_way(stage: SetStage) -> No
     assert path.read_text() == "old\n"
 
 
+@pytest.mark.parametrize(
+    ("rule", "call"),
+    [
+        (Rule("*", "secrets/*"), "{tool: grep, arguments: {pattern: word}}"),
+        (Rule("*", "secrets/*"), "{tool: grep, arguments: {pattern: word, path: secrets}}"),
+        (Rule("read", "*/key"), "{tool: grep, arguments: {pattern: word}}"),
+        (Rule("read", "*/key"), "{tool: grep, arguments: {pattern: word, path: secrets/key}}"),
+        (Rule("grep", "secrets/*"), "{tool: grep, arguments: {pattern: word, path: link}}"),
+        (Rule("*", "secrets/*"), "{tool: glob, arguments: {pattern: '*', path: secrets}}"),
+        (Rule("glob", "*/key"), "{tool: glob, arguments: {pattern: '*'}}"),
+    ],
+)
+async def test_a_search_leaves_out_the_files_that_a_rule_names(stage: SetStage, rule: Rule, call: str) -> None:
+    """It is about a folder, and tells of each file in it; a link is no way around either."""
+    host = await stage(script(call))
+    await host.stop()
+    host.settings = replace(host.settings, denied=(rule,))
+    await host.start()
+    secrets = host.project / "secrets"
+    secrets.mkdir()
+    (secrets / "key").write_text("the word\n")
+    (host.project / "link").symlink_to(secrets / "key")
+    session = await host.session(mode="auto", folder=True)
+
+    await host.prompt(session, "go")
+
+    told = (await host.ended(session)).result or ""
+    assert "the word" not in told
+    assert "secrets/key" not in told.replace(str(rule), "")
+    assert "left out" in told or "Denied by the rule" in told
+
+
 @pytest.mark.parametrize("decision", ["grant"])
 async def test_an_answer_of_the_other_kind_is_refused(stage: SetStage, decision: str) -> None:
     """Leave for a time is for pairs of sessions."""

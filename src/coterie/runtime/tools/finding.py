@@ -5,14 +5,14 @@ import json
 import math
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, Literal, cast
 
 from pydantic import Field
 
-from coterie.core.permission import Risk
+from coterie.core.permission import Risk, Rule, refusing
 from coterie.core.text import mend
 from coterie.ports.model_provider import ToolSpec
 from coterie.ports.tool import About, ToolOutput
@@ -76,9 +76,12 @@ class GrepArguments(Arguments):
 class _Grep:
     environment: Mapping[str, str]
     search_s: float
+    denied: Sequence[Rule]
 
     async def act(self, ground: Ground, arguments: GrepArguments) -> ToolOutput:
-        files, complete = await asyncio.to_thread(_files_to_search, ground, arguments)
+        found, complete = await asyncio.to_thread(_files_to_search, ground, arguments)
+        # What it finds in a file it shows, as read does.
+        files = _allowed(ground, found, self.denied, ("grep", "read"))
         request = _search.Request(
             pattern=arguments.pattern,
             ignore_case=arguments.ignore_case,
@@ -98,6 +101,7 @@ class _Grep:
             lines.append(f"… there are more matches than {_MATCHES_SHOWN_MAX}; narrow the pattern, path or glob.")
         if answer["too_large"]:
             lines.append(f"… {answer['too_large']} files over {_SEARCHED_BYTES_MAX} bytes were not searched.")
+        lines += _left_out(len(found) - len(files))
         return ToolOutput("\n".join(lines + _incomplete(complete=complete)))
 
     async def _search(self, ground: Ground, request: _search.Request) -> _search.Answer:
@@ -114,14 +118,23 @@ class _Grep:
         return cast("_search.Answer", json.loads(ended.output))
 
 
-def glob_tool(closed: tuple[Path, ...]) -> NativeTool[GlobArguments]:
+@dataclass(frozen=True, slots=True)
+class _Glob:
+    denied: Sequence[Rule]
+
+    async def act(self, ground: Ground, arguments: GlobArguments) -> ToolOutput:
+        return await asyncio.to_thread(_glob_now, ground, arguments, self.denied)
+
+
+def glob_tool(closed: tuple[Path, ...], denied: Sequence[Rule] = ()) -> NativeTool[GlobArguments]:
     """The tool `glob`.
 
     Args:
         closed: Folders that it does not enter.
+        denied: Rules; files that one names are left out.
     """
     spec = ToolSpec("glob", _GLOB_DESCRIPTION, schema_of(GlobArguments))
-    return NativeTool(spec, GlobArguments, Risk.LOW, closed=closed, about_=_about, act=_glob)
+    return NativeTool(spec, GlobArguments, Risk.LOW, closed=closed, about_=_about, act=_Glob(denied).act)
 
 
 def _about(ground: Ground, arguments: "GlobArguments | GrepArguments") -> About:
@@ -129,7 +142,10 @@ def _about(ground: Ground, arguments: "GlobArguments | GrepArguments") -> About:
 
 
 def grep_tool(
-    closed: tuple[Path, ...], environment: Mapping[str, str], search_s: float = _SEARCH_S
+    closed: tuple[Path, ...],
+    environment: Mapping[str, str],
+    search_s: float = _SEARCH_S,
+    denied: Sequence[Rule] = (),
 ) -> NativeTool[GrepArguments]:
     """The tool `grep`.
 
@@ -137,27 +153,26 @@ def grep_tool(
         closed: Folders that it does not enter.
         environment: What the host was started with.
         search_s: How long one search may take.
+        denied: Rules; files that one names, also for `read`, are left out.
     """
     spec = ToolSpec("grep", _GREP_DESCRIPTION, schema_of(GrepArguments))
-    grep = _Grep(without_secrets(environment), search_s)
+    grep = _Grep(without_secrets(environment), search_s, denied)
     return NativeTool(spec, GrepArguments, Risk.LOW, closed=closed, about_=_about, act=grep.act)
 
 
-async def _glob(ground: Ground, arguments: GlobArguments) -> ToolOutput:
-    return await asyncio.to_thread(_glob_now, ground, arguments)
-
-
-def _glob_now(ground: Ground, arguments: GlobArguments) -> ToolOutput:
+def _glob_now(ground: Ground, arguments: GlobArguments, denied: Sequence[Rule]) -> ToolOutput:
     start = _start_of(ground, arguments.path)
     if not start.is_dir():
         raise UnfitError(f"{named(arguments.path or '.')} is a file; give the folder to start in, or use read.")
-    files, complete = files_below(ground, start, path_pattern(arguments.pattern))
+    found, complete = files_below(ground, start, path_pattern(arguments.pattern))
+    files = _allowed(ground, found, denied, ("glob",))
     files.sort(key=_ORDER[arguments.sort])
     lines = [f"{file.name}\t{file.size}" for file in files[:_PATHS_SHOWN_MAX]]
     if not lines:
         lines.append("No file fits the pattern.")
     if len(files) > _PATHS_SHOWN_MAX:
         lines.append(f"… and {len(files) - _PATHS_SHOWN_MAX} more.")
+    lines += _left_out(len(found) - len(files))
     return ToolOutput("\n".join(lines + _incomplete(complete=complete)))
 
 
@@ -174,6 +189,21 @@ def _start_of(ground: Ground, text: str | None) -> Path:
     if not start.exists():
         raise UnfitError(f"{named(text or '.')} does not exist in the project folder.")
     return start
+
+
+def _allowed(
+    ground: Ground, files: Sequence[FileFound], denied: Sequence[Rule], tools: Sequence[str]
+) -> list[FileFound]:
+    """Those that no rule for *tools* names, neither as they are found nor where their links lead."""
+
+    def is_denied(name: str) -> bool:
+        return any(refusing(denied, tool, name) for tool in tools)
+
+    return [file for file in files if not (is_denied(file.name) or is_denied(ground.name(file.path)))]
+
+
+def _left_out(count: int) -> list[str]:
+    return [f"… {count} files were left out: a rule of this host denies them."] if count else []
 
 
 def _incomplete(*, complete: bool) -> list[str]:
