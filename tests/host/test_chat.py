@@ -21,6 +21,12 @@ from tests.host.program import BOUND_S, Models, Seat, scripted
 SCRIPT: Final = """
 - when: {last: user, user: '^write$'}
   reply: {calls: [{tool: write, arguments: {path: a.txt, content: new}}]}
+- when: {last: user, user: '^write slowly$'}
+  reply:
+    text: "Let me see what there is to do."
+    chunk_chars: 1
+    delay_ms: 20
+    calls: [{tool: write, arguments: {path: a.txt, content: new}}]
 - when: {last: user, user: '^hang$'}
   reply: {hang: true}
 - when: {last: user, user: 'primes'}
@@ -116,9 +122,9 @@ def test_a_person_talks_and_allows_a_call_where_it_comes_up(talker: Seat) -> Non
         screen.type("write")
         assert "write a.txt" in screen.until("May it run?")
         assert not written.exists()
-        screen.until("whole: ")
+        screen.until("lines: ")
         screen.type("?")
-        assert "+new" in screen.until("whole: ")
+        assert "+new" in screen.until("lines: ")
         screen.type("y")
         screen.until("Tool: Made a.txt")
         assert written.read_text("utf-8") == "new"
@@ -137,12 +143,46 @@ def test_a_person_talks_and_allows_a_call_where_it_comes_up(talker: Seat) -> Non
 def test_a_denied_call_is_told_with_the_reason(talker: Seat) -> None:
     """And `run` asks in place too, where somebody is there to answer."""
     with at_terminal(talker, "run", "write") as screen:
-        screen.until("whole: ")
+        screen.until("lines: ")
         screen.type("n")
         screen.until("Why?")
         screen.type("Not that file.")
         screen.until("They say: Not that file.")
         assert screen.ended() == 0
+    assert talker.folder is not None
+    assert not (talker.folder / "a.txt").exists()
+
+
+@pytest.mark.parametrize("word", ["y", "s"])
+def test_what_was_typed_before_the_question_is_no_answer_to_it(talker: Seat, word: str) -> None:
+    """Nobody allows what they have not seen."""
+    with at_terminal(talker, "chat") as screen:
+        screen.until("> ")
+        screen.type("write slowly")
+        screen.until("Let me")
+        screen.type(word)
+        screen.until("lines: ")
+        screen.type("n")
+        screen.until("Why?")
+        screen.type("")
+        screen.until("Denied by a person.")
+    assert talker.folder is not None
+    assert not (talker.folder / "a.txt").exists()
+
+
+def test_only_a_whole_word_is_an_answer(talker: Seat) -> None:
+    """One that begins like a yes may mean the opposite, so it is asked again."""
+    with at_terminal(talker, "chat") as screen:
+        screen.until("> ")
+        screen.type("write")
+        for words in ("stop!", "you must not", "yesterday", ""):
+            screen.until("lines: ")
+            screen.type(words)
+        screen.until("lines: ")
+        screen.type("no")
+        screen.until("Why?")
+        screen.type("")
+        screen.until("Denied by a person.")
     assert talker.folder is not None
     assert not (talker.folder / "a.txt").exists()
 

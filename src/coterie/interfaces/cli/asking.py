@@ -13,6 +13,10 @@ _OVER: Final = frozenset({Code.NOT_FOUND, Code.CONFLICT})
 _LINES: Final = 40
 """Lines of a change that are shown before somebody asks for all of it."""
 
+_DECISIONS: Final = {"y": "once", "yes": "once", "n": "deny", "no": "deny"}
+"""Whole words, so that `you must not` is no yes."""
+_FOR_THE_SESSION: Final = {"s": "session", "session": "session"}
+
 
 def ask(terminal: Terminal, request: Answer) -> None:
     """Show a call, and let the person answer it where there is one; else say how it is answered elsewhere.
@@ -43,13 +47,13 @@ def ask(terminal: Terminal, request: Answer) -> None:
 def _decision(terminal: Terminal, request: Answer) -> str | None:
     """What the person decides; None where nobody can be asked, or the input has ended."""
     # A grant for the session would not count where somebody else's ceiling holds.
-    decisions = {"y": "once", "n": "deny"} | ({} if request.get("ceilingSessionId") else {"s": "session"})
-    session = ", [s] always in this session" if "s" in decisions else ""
+    decisions = _DECISIONS if request.get("ceilingSessionId") else _DECISIONS | _FOR_THE_SESSION
+    session = ", [s] always in this session" if decisions is not _DECISIONS else ""
     while True:
-        word = terminal.answer(f"May it run? [y] once{session}, [n] no, [?] show all lines: ")
+        word = terminal.answer(f"May it run? [y] once{session}, [n] no, [?] show all lines: ", anew=True)
         if word is None:
             return None
-        key = word.strip().lower()[:1]
+        key = word.strip().lower()
         if key == "?":
             show_call(terminal, request)
         elif key in decisions:
