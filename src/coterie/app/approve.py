@@ -6,6 +6,7 @@ from coterie.app.idempotency import Key, once, until
 from coterie.core.codes import Code
 from coterie.core.errors import ConflictError, NotFoundError, RefusedError
 from coterie.core.ids import GrantId, NewId, RequestId, SessionId, TurnId
+from coterie.core.ledger.message import Message
 from coterie.core.permission import Mode, Risk, covers, resolve
 from coterie.core.refusal import Refusal
 from coterie.core.session.session import Session
@@ -106,12 +107,19 @@ def _clamped_by(tx: Tx, turn: Turn, session: Session) -> SessionId | None:
     if message is None or covers(Mode(message.ceiling), resolve(session.permission_mode, tx.host.permission_default)):
         return None
     for _ in range(CLIMB_MAX):
-        sender = tx.turns.get(message.source_turn_id) if message.source_turn_id else None
-        above = tx.messages.get(sender.message_id) if sender is not None and sender.message_id else None
+        above = _above(tx, message)
         if above is None or above.ceiling != message.ceiling:
             break
         message = above
     return message.source_session_id
+
+
+def _above(tx: Tx, message: Message) -> Message | None:
+    """Where *message* has its ceiling from, if not from its sender's own mode: a completion from what it answers."""
+    if message.reply_to is not None:
+        return tx.messages.get(message.reply_to)
+    sender = tx.turns.get(message.source_turn_id) if message.source_turn_id else None
+    return tx.messages.get(sender.message_id) if sender is not None and sender.message_id else None
 
 
 def answer_call(tx: Tx, command: AnswerCall, now: int, new_id: NewId) -> tuple[CallRequest, bool]:

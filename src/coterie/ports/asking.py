@@ -90,5 +90,5 @@ class Approvals(Protocol):
         ...
 
     def forget(self, session_id: SessionId) -> None:
-        """End the grants of a session that is deleted."""
+        """End the grants of a session that is deleted, and keep none of the texts that its questions showed."""
         ...

@@ -89,3 +89,4 @@ class SqlApprovals:
     def forget(self, session_id: SessionId) -> None:
         """See the port."""
         self._driver.write("forget_call_grants", id=session_id)
+        self._driver.write("forget_call_texts", id=session_id)

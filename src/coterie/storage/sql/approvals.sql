@@ -35,3 +35,6 @@ DELETE FROM call_grants WHERE id = :id
 
 -- name: forget_call_grants
 DELETE FROM call_grants WHERE session_id = :id
+
+-- name: forget_call_texts
+UPDATE call_requests SET subject = '', shown = '', note = '' WHERE session_id = :id

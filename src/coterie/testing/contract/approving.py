@@ -182,6 +182,19 @@ class CallGrantContract(LedgerContract):
         with pytest.raises(NotFoundError):
             await ledger.store.run(revoke, Revoke(mine.id, None))
 
+    async def test_a_deleted_session_leaves_no_text_of_its_questions(self, ledger: Ledger) -> None:
+        """They show pieces of files and commands; that something was asked and answered may be known."""
+        session, other = await ledger.sessions("ab")
+        gone, kept = [await asked(ledger, await ledger.begin(one)) for one in (session, other)]
+        for one in (gone, kept):
+            await answer(ledger, one)
+
+        await ledger.delete(session)
+
+        found = [await ledger.look(lambda tx, one=one: tx.approvals.request(one)) for one in (gone, kept)]
+        texts = [(one.subject, one.shown, one.note) for one in found if one is not None]
+        assert texts == [("", "", ""), ("a.txt", "+new", "so it is")]
+
     async def test_a_fork_inherits_no_leave(self, ledger: Ledger) -> None:
         """It is another session."""
         (session,) = await ledger.sessions("a")
@@ -226,6 +239,25 @@ class CallGrantContract(LedgerContract):
 
         assert found is not None
         assert found.clamped_by == weak
+
+    @pytest.mark.guarantee("I11")
+    async def test_the_ceiling_of_a_completion_is_told_by_who_has_sent_what_it_answers(self, ledger: Ledger) -> None:
+        """Not by who answers; also where no turn has worked on it."""
+        weak, strong = await _weak_and_strong(ledger)
+        await ledger.begin(strong)
+        receipt = await ledger.task(weak, strong)
+        running = await ledger.running(weak)
+        assert running is not None
+        await ledger.settle(running.id)
+        await ledger.configure(weak, permission_mode=StoredMode.AUTO)
+        await ledger.cancel(strong, receipt.message.id)
+        told = await ledger.running(weak) or await ledger.claim()
+        assert told is not None
+
+        found = await ask(ledger, told.id)
+
+        assert found is not None
+        assert (found.session_id, found.clamped_by) == (weak, weak)
 
 
 async def _weak_and_strong(ledger: Ledger) -> tuple[SessionId, SessionId]:

@@ -220,6 +220,7 @@ CREATE TABLE call_requests (
     answered_at {int}
 );
 CREATE UNIQUE INDEX call_requests_call ON call_requests (turn_id, call_id);
+CREATE INDEX call_requests_session ON call_requests (session_id);
 
 CREATE TABLE call_grants (
     number {serial},
