@@ -47,6 +47,14 @@ class AnswerCall:
 
 
 @dataclass(frozen=True, slots=True)
+class Withdraw:
+    """A call that is given up while its turn goes on."""
+
+    turn_id: TurnId
+    call_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class CallOf:
     """One call of a running turn, as grants see it."""
 
@@ -96,6 +104,17 @@ def ask_person(tx: Tx, command: AskPerson, now: int, new_id: NewId) -> CallReque
     tx.approvals.ask(request)
     tx.changed(session.id, "permission", request.id)
     return request
+
+
+def withdraw(tx: Tx, command: Withdraw, now: int, new_id: NewId) -> None:
+    """End the question about a call that nobody waits for any more: a yes to it would do nothing."""
+    del new_id
+    turn = tx.locks.turn(command.turn_id)
+    request = tx.approvals.of_call(command.turn_id, command.call_id)
+    if turn is None or request is None:
+        return
+    if tx.approvals.answer(request.id, CallAnswer.DENY, "", now):
+        tx.changed(request.session_id, "permission", request.id)
 
 
 def _clamped_by(tx: Tx, turn: Turn, session: Session) -> SessionId | None:

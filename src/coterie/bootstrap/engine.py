@@ -203,7 +203,7 @@ def _put_together(
         settings.denied,
     )
     supervisor = Supervisor(parts, settings.limits.turns_max)
-    delegates.run_by(Delegate(parts, Person(store, world.feed, supervisor)).run)
+    delegates.run_by(Delegate(parts, Person(store, world.feed, None)).run)
     operations = Operations(
         HostParts(
             store,

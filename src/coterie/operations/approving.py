@@ -1,12 +1,14 @@
 """Awaiting a person's answer to a tool call: sleeps on the feed, parked, reads the truth from the store."""
 
-from contextlib import suppress
+import asyncio
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Final
 
-from coterie.app.approve import AskPerson, ask_person
+from coterie.app.approve import AskPerson, Withdraw, ask_person, withdraw
 from coterie.app.describe import call_request
 from coterie.core.errors import StorageError
+from coterie.core.ids import TurnId
 from coterie.ports.feed import Feed, Listener
 from coterie.ports.rows import CallAnswer, CallRequest
 from coterie.ports.slots import Slots
@@ -24,7 +26,8 @@ class Person:
 
     store: Store
     feed: Feed
-    slots: Slots
+    slots: Slots | None
+    """Where the turn is parked; None for a subagent: its turn may work meanwhile, and goes on if it is stopped."""
 
     async def answer(self, asking: AskPerson) -> CallRequest | None:
         """Ask about one tool call and sleep until it is answered; the turn holds no slot meanwhile.
@@ -37,18 +40,31 @@ class Person:
         Raises:
             StorageError: It could not be written.
         """
-        with self.feed.listen([asking.turn_id]) as listener:
-            asked = await self._asked(asking, listener)
-            if asked is None or asked.answer is not None:
-                return asked
-            async with self.slots.parked(asking.turn_id):
-                while asked is not None and asked.answer is None:
-                    # Wake-ups may be lost, so it looks again even if nobody woke it.
-                    await listener.wait(LOOK_S)
-                    # A database that is gone for a moment has not answered for the person.
-                    with suppress(StorageError):
-                        asked = await self.store.read(call_request, asked.id, brief=True)
-        return asked
+        try:
+            with self.feed.listen([asking.turn_id]) as listener:
+                asked = await self._asked(asking, listener)
+                if asked is None or asked.answer is not None:
+                    return asked
+                async with self._parked(asking.turn_id):
+                    return await self._answered(asked, listener)
+        except asyncio.CancelledError:
+            if self.slots is None:
+                with suppress(StorageError):
+                    await self.store.run(withdraw, Withdraw(asking.turn_id, asking.call_id), brief=True)
+            raise
+
+    def _parked(self, turn_id: TurnId) -> AbstractAsyncContextManager[None]:
+        return nullcontext() if self.slots is None else self.slots.parked(turn_id)
+
+    async def _answered(self, asked: CallRequest, listener: Listener) -> CallRequest | None:
+        found: CallRequest | None = asked
+        while found is not None and found.answer is None:
+            # Wake-ups may be lost, so it looks again even if nobody woke it.
+            await listener.wait(LOOK_S)
+            # A database that is gone for a moment has not answered for the person.
+            with suppress(StorageError):
+                found = await self.store.read(call_request, asked.id, brief=True)
+        return found
 
     async def _asked(self, asking: AskPerson, listener: Listener) -> CallRequest | None:
         """The question, written once however often that is tried; else one would stay open that nobody waits for."""

@@ -183,6 +183,63 @@ async def test_what_a_subagent_may_not_do_by_itself_is_asked_for_its_session(sta
     assert (host.project / "a.txt").read_text() == "new"
 
 
+async def test_a_subagent_that_waits_for_a_person_gives_away_no_slot_of_a_turn_that_works(stage: SetStage) -> None:
+    """The turn asks its model meanwhile, so one more would run than the host may."""
+    host = await stage(
+        """
+        - when: {last: user, user: '^go$'}
+          reply: {calls: [{tool: task, arguments: {prompt: sub write, agent: writer}}]}
+        - when: {last: user, user: '^sub write$'}
+          reply: {calls: [{tool: write, arguments: {path: a.txt, content: new}}]}
+        - when: {model: one}
+          reply: {hang: true}
+        """,
+        REST,
+        turns_max=1,
+    )
+    define(host, "writer", "description: Writes.\ntools: write")
+    session, other = await host.session(folder=True), await host.session("other")
+    await host.prompt(session, "go")
+    await questions(host)
+    await host.until(lambda server: server.answering == 1)
+
+    prompted = await host.ask("session.prompt", sessionId=other, text="go")
+
+    assert prompted["status"] == "queued"
+    await host.ask("session.interrupt", sessionId=session)
+    await host.idle(session, other)
+
+
+async def test_a_subagent_that_is_stopped_leaves_no_open_question(stage: SetStage) -> None:
+    """Its turn goes on, and a yes would do nothing."""
+    host = await stage(
+        """
+        - when: {last: user, user: '^go$'}
+          reply: {calls: [{tool: task, arguments: {prompt: sub write, agent: writer}}]}
+        - when: {last: user, user: '^sub write$'}
+          reply: {calls: [{tool: write, arguments: {path: a.txt, content: new}}]}
+        - when: {last: user, user: '^stop (?P<id>dlg_\\w+)$'}
+          reply: {calls: [{tool: task_stop, arguments: {id: "${user.id}"}}]}
+        - when: {last: user, user: 'delegation-report'}
+          reply: {hang: true}
+        - reply: {text: "I wait."}
+        """
+    )
+    define(host, "writer", "description: Writes.\ntools: write")
+    session = await host.session(folder=True)
+    await host.prompt(session, "go")
+    await questions(host)
+    (beat,) = await heartbeats(host, session)
+
+    await host.ask("session.steer", sessionId=session, text=f"stop {beat['id']}")
+    await host.until_items(session, lambda items: any(item.get("tool") == "task_stop" for item in items))
+
+    assert await questions(host, 0) == []
+    assert (await host.last_turn(session)).state is TurnState.RUNNING
+    await host.ask("session.interrupt", sessionId=session)
+    await host.idle(session)
+
+
 async def test_ten_run_one_hangs_one_breaks_and_an_interrupt_ends_and_reports_all(
     stage: SetStage, tmp_path: Path
 ) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from coterie.app.approve import AnswerCall, AskPerson, CallOf, answer_call, ask_person, is_granted
+from coterie.app.approve import AnswerCall, AskPerson, CallOf, Withdraw, answer_call, ask_person, is_granted, withdraw
 from coterie.app.idempotency import Key
 from coterie.app.release import Revoke, revoke
 from coterie.core.codes import Code
@@ -92,6 +92,26 @@ class ApprovingContract(LedgerContract):
         found = await ledger.look(lambda tx: tx.approvals.request(request))
         assert found is not None
         assert found.answer is CallAnswer.DENY
+
+    async def test_a_call_that_is_given_up_leaves_no_open_question(self, ledger: Ledger) -> None:
+        """And takes back no answer that was there before; pages that show the question are told."""
+        (session,) = await ledger.sessions("a")
+        turn_id = await ledger.begin(session)
+        open_, allowed = await asked(ledger, turn_id), await asked(ledger, turn_id, "two")
+        await answer(ledger, allowed)
+        before = await ledger.last_change()
+
+        for call in ("one", "two", "three"):
+            await ledger.store.run(withdraw, Withdraw(turn_id, call))
+
+        assert await pending(ledger) == []
+        with pytest.raises(ConflictError):
+            await answer(ledger, open_)
+        found = await ledger.look(lambda tx: tx.approvals.request(allowed))
+        assert found is not None
+        assert found.answer is CallAnswer.ONCE
+        changes = await ledger.look(lambda tx: tx.journal.changes(before, None, 10))
+        assert [(change.kind, change.ref) for change in changes] == [("permission", open_)]
 
     @pytest.mark.guarantee("I14")
     async def test_an_answer_repeated_with_its_key_is_the_first_one(self, ledger: Ledger) -> None:
