@@ -25,7 +25,7 @@ class Binding:
     key: str
     """`provider/model`, the only exact name."""
     api: str
-    """Wire protocol: `openai-chat`, `anthropic` or `google`."""
+    """Wire protocol: `openai-chat`, `openai-responses`, `anthropic` or `google`."""
     base_url: str | None
     """None is the vendor's own address."""
     model: str

@@ -11,7 +11,7 @@ from coterie.core.refusal import Refusal
 from coterie.settings._config import WINDOW_MAX, Table, is_url
 from coterie.settings._vendors import shipped, unlisted
 
-_APIS: Final = ("openai-chat", "anthropic", "google")
+_APIS: Final = ("openai-chat", "openai-responses", "anthropic", "google")
 _PRICE_MAX: Final = 1_000_000.0
 _MODEL_KEYS: Final = (
     "key",

@@ -28,7 +28,7 @@ def model_help(data_dir: Path) -> str:
         "",
         "  [[models]]",
         '  key = "local/my-model"',
-        '  api = "openai-chat"               # or "anthropic", or "google"',
+        '  api = "openai-chat"               # or "openai-responses", "anthropic", "google"',
         '  base_url = "http://127.0.0.1:8000/v1"',
         '  api_key_env = "MY_KEY"            # or api_key_file; none for a server without keys',
     ]

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -20,7 +21,22 @@ from tests.runtime.providers.vendor import (
     request,
     serving,
 )
-from tests.runtime.providers.wires import CHAT_END, HELLO, START, block, chat, chat_call, event, stop, text_block
+from tests.runtime.providers.wires import (
+    CHAT_END,
+    CREATED,
+    HELLO,
+    START,
+    block,
+    called,
+    chat,
+    chat_call,
+    closing,
+    event,
+    reasoned,
+    said,
+    stop,
+    text_block,
+)
 
 from coterie.core.codes import Code
 from coterie.core.model_ref import Binding
@@ -31,14 +47,21 @@ from coterie.runtime.providers.direct import DirectProvider
 
 PATHS = {
     "openai-chat": "/v1/chat/completions",
+    "openai-responses": "/v1/responses",
     "anthropic": "/v1/messages",
     "google": "/v1beta/models/script-1:streamGenerateContent",
 }
 HALF = {
     "openai-chat": (chat({"role": "assistant", "content": "Hel"}),),
+    "openai-responses": (CREATED, said("Hel")),
     "anthropic": (START, text_block(0, "Hel")),
     "google": (gemini({"text": "Hel"}),),
 }
+
+
+def conversation(body: dict[str, Any]) -> object:
+    """What a request tells of what was said before."""
+    return body.get("messages") or body.get("contents") or body["input"]
 
 
 @pytest.mark.parametrize("api", APIS)
@@ -47,7 +70,10 @@ async def test_a_reply_arrives_in_pieces_and_whole(provider: DirectProvider, api
     async with serving(HELLO[api]) as vendor:
         binding = binding_of(vendor, api)
         outcome, texts = await asked(provider, request(binding))
-        assert outcome == Replied(Reply("Hello", binding=binding.identity, usage=Usage(11, 7)))
+        assert isinstance(outcome, Replied)
+        # Only responses give even a plain text an id of its own.
+        assert (outcome.reply.state is not None) == (api == "openai-responses")
+        assert replace(outcome.reply, state=None) == Reply("Hello", binding=binding.identity, usage=Usage(11, 7))
         assert texts == ["Hel", "lo"]
         (seen,) = vendor.asked
         assert seen.path.split("?")[0] == PATHS[api]
@@ -250,6 +276,14 @@ async def test_a_cancelled_request_closes_its_connection(
 
 BROKEN = '{"path": "a'
 CALL = {
+    "openai-responses": Answer(
+        (
+            CREATED,
+            said("Look"),
+            called(1, "read", BROKEN),
+            closing("incomplete", incomplete_details={"reason": "max_output_tokens"}),
+        )
+    ),
     "openai-chat": Answer((chat({"content": "Look"}), chat_call("read", BROKEN), chat({}, "length"), CHAT_END)),
     "anthropic": Answer(
         (
@@ -276,11 +310,15 @@ async def test_broken_arguments_are_kept_as_written_and_sent_back_as_an_object(
         outcome, _ = await asked(provider, request(binding))
         assert isinstance(outcome, Replied)
         assert outcome.reply.calls == (ToolCall("call-1", "read", BROKEN),)
-        assert (outcome.reply.text, outcome.reply.state) == ("Look", None)
+        assert outcome.reply.text == "Look"
         result = ToolResult("call-1", "read", "The arguments are no JSON.", error=True)
         await asked(provider, request(binding, UserPart("Hello"), outcome.reply, result))
-        sent = vendor.asked[1].body["messages"]
-    if api == "anthropic":
+        sent: Any = conversation(vendor.asked[1].body)
+    if api == "openai-responses":
+        assert json.loads(sent[2]["arguments"]) == {"invalid": BROKEN}
+        assert (sent[3]["type"], sent[3]["call_id"]) == ("function_call_output", "call-1")
+        assert "The arguments are no JSON." in sent[3]["output"]
+    elif api == "anthropic":
         assert sent[1]["content"][1]["input"] == {"invalid": BROKEN}
         assert sent[2]["content"][0]["tool_use_id"] == "call-1"
         assert sent[2]["content"][0]["is_error"] is True
@@ -296,6 +334,7 @@ async def test_a_call_without_arguments_has_an_empty_object(provider: DirectProv
     start: dict[str, Any] = {"type": "tool_use", "id": "call-1", "name": "read", "input": {}}
     answers = {
         "openai-chat": Answer((chat_call("read", ""), chat({}, "tool_calls"), CHAT_END)),
+        "openai-responses": Answer((CREATED, called(0, "read", ""), closing())),
         "anthropic": Answer((START, block(0, start), stop("tool_use"))),
         "google": Answer((gemini(gemini_call(None), finish="STOP"),)),
     }
@@ -306,6 +345,15 @@ async def test_a_call_without_arguments_has_an_empty_object(provider: DirectProv
 
 
 THOUGHTFUL = {
+    "openai-responses": Answer(
+        (
+            CREATED,
+            reasoned(0, "Hmm", "sealed"),
+            said("Hi"),
+            called(2, "read", "{}"),
+            closing(),
+        )
+    ),
     "openai-chat": Answer(
         (chat({"reasoning_content": "Hmm"}), chat({"content": "Hi"}), chat_call("read", "{}"), chat({}, "tool_calls"))
     ),
@@ -331,7 +379,9 @@ THOUGHTFUL = {
         )
     ),
 }
-SIGNS = {"openai-chat": "Hmm", "anthropic": "signed", "google": "c2lnbmVk"}
+
+
+SIGNS = {"openai-chat": "Hmm", "openai-responses": "sealed", "anthropic": "signed", "google": "c2lnbmVk"}
 
 
 @pytest.mark.parametrize("other", APIS)
@@ -341,7 +391,7 @@ async def test_reasoning_goes_back_only_to_the_binding_that_made_it(
 ) -> None:
     """The maker demands it back unchanged; shown to anyone else it is foreign text, or a request that is refused."""
     async with serving(THOUGHTFUL[api], HELLO[api], HELLO[other]) as vendor:
-        binding = binding_of(vendor, api)
+        binding = replace(binding_of(vendor, api), reasoning=True)
         outcome, texts = await asked(provider, request(binding))
         assert isinstance(outcome, Replied)
         assert (outcome.reply.thinking, outcome.reply.text, texts) == ("Hmm", "Hi", ["Hi"])
@@ -352,7 +402,7 @@ async def test_reasoning_goes_back_only_to_the_binding_that_made_it(
         stranger = binding_of(vendor, other)
         moved = Binding("test/other", other, stranger.base_url, "script-2", api_key=SECRET)
         await asked(provider, request(moved, *context))
-        home, away = (json.dumps(seen.body.get("messages") or seen.body["contents"]) for seen in vendor.asked[1:])
+        home, away = (json.dumps(conversation(seen.body)) for seen in vendor.asked[1:])
     assert "Hmm" in home
     assert SIGNS[api] in home
     assert not [sign for sign in SIGNS.values() if sign in away]
@@ -400,19 +450,26 @@ async def test_blocks_of_text_are_paragraphs(provider: DirectProvider) -> None:
     assert outcome.reply.text == "One.\n\nTwo." == "".join(texts)
 
 
-async def test_a_refusal_in_words_is_a_reply(provider: DirectProvider) -> None:
+REFUSING = {
+    "openai-chat": (chat({"refusal": "I will "}), chat({"refusal": "not."}), chat({}, "stop") + CHAT_END),
+    "openai-responses": (CREATED, said("I will ", "not.", kind="refusal"), closing()),
+}
+
+
+@pytest.mark.parametrize("api", REFUSING)
+async def test_a_refusal_in_words_is_a_reply(provider: DirectProvider, api: str) -> None:
     """The person reads why, as with any other answer."""
-    pieces = (chat({"refusal": "I will "}), chat({"refusal": "not."}), chat({}, "stop"), CHAT_END)
-    async with serving(Answer(pieces)) as vendor:
-        outcome, texts = await asked(provider, request(binding_of(vendor)))
+    async with serving(Answer(REFUSING[api])) as vendor:
+        outcome, texts = await asked(provider, request(binding_of(vendor, api)))
     assert isinstance(outcome, Replied)
     assert (outcome.reply.text, texts) == ("I will not.", ["I will not."])
 
 
-async def test_a_refusal_that_breaks_off_is_a_broken_stream(provider: DirectProvider) -> None:
+@pytest.mark.parametrize("api", REFUSING)
+async def test_a_refusal_that_breaks_off_is_a_broken_stream(provider: DirectProvider, api: str) -> None:
     """A refusal without end is no answer either."""
-    async with serving(Answer((chat({"refusal": "I will "}),))) as vendor:
-        outcome, _ = await asked(provider, request(binding_of(vendor)))
+    async with serving(Answer(REFUSING[api][:-1])) as vendor:
+        outcome, _ = await asked(provider, request(binding_of(vendor, api)))
     assert isinstance(outcome, ModelFailed)
     assert outcome.code is Code.STREAM_INTERRUPTED
 
@@ -422,6 +479,9 @@ async def test_an_answer_that_was_withheld_whole_is_a_fault(provider: DirectProv
     """As silence it would be asked again, which costs the same and brings the same."""
     answers = {
         "openai-chat": Answer((chat({"role": "assistant"}), chat({}, "content_filter"), CHAT_END)),
+        "openai-responses": Answer(
+            (CREATED, closing("incomplete", incomplete_details={"reason": "content_filter"})),
+        ),
         "anthropic": Answer((START, stop("refusal"))),
         "google": Answer((gemini(finish="SAFETY"),)),
     }

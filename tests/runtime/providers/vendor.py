@@ -23,7 +23,7 @@ needs_google = pytest.mark.skipif(
     (find_spec("google") is None or find_spec("google.genai") is None) and os.getenv("CI") != "true",
     reason="the extra `google` is not installed",
 )
-APIS = ("openai-chat", "anthropic", pytest.param("google", marks=needs_google))
+APIS = ("openai-chat", "openai-responses", "anthropic", pytest.param("google", marks=needs_google))
 READ = ToolSpec("read", "Reads a file.", {"type": "object", "properties": {"path": {"type": "string"}}})
 
 
@@ -114,7 +114,7 @@ async def serving(*answers: Answer) -> AsyncGenerator[Vendor]:
 
 
 def binding_of(vendor: Vendor, api: str = "openai-chat", *, key: str | None = SECRET) -> Binding:
-    url = f"{vendor.url}/v1" if api == "openai-chat" else vendor.url
+    url = f"{vendor.url}/v1" if api.startswith("openai") else vendor.url
     return Binding("test/script", api, url, "script-1", api_key=key, origin="MY_VARIABLE")
 
 

@@ -8,7 +8,7 @@ from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
 
 from coterie.core.model_ref import Binding
-from coterie.runtime.providers._line import Line, secret
+from coterie.runtime.providers._line import Line, profile, secret
 
 ANTHROPIC_URL: Final = "https://api.anthropic.com"
 
@@ -17,4 +17,5 @@ def open_line(binding: Binding, timeout: httpx2.Timeout) -> Line:
     """Return a line for *binding* with these bounds on connecting and on silence."""
     url = binding.base_url or ANTHROPIC_URL
     client = AsyncAnthropic(api_key=secret(binding), base_url=url, max_retries=0, timeout=timeout)
-    return Line(AnthropicModel(binding.model, provider=AnthropicProvider(anthropic_client=client)), client.close)
+    provider = AnthropicProvider(anthropic_client=client)
+    return Line(AnthropicModel(binding.model, provider=provider, profile=profile(binding)), client.close)

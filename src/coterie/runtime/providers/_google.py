@@ -16,7 +16,7 @@ from pydantic_ai.models.google import GoogleModel
 from pydantic_ai.providers.google import GoogleProvider
 
 from coterie.core.model_ref import Binding
-from coterie.runtime.providers._line import Line, secret
+from coterie.runtime.providers._line import Line, profile, secret
 
 GOOGLE_URL: Final = "https://generativelanguage.googleapis.com"
 _MS: Final = 1000
@@ -41,7 +41,7 @@ def open_line(binding: Binding, timeout: httpx2.Timeout) -> Line:
         await connections.aclose()
         client.close()
 
-    return Line(_Gemini(binding.model, provider=GoogleProvider(client=client)), close)
+    return Line(_Gemini(binding.model, provider=GoogleProvider(client=client), profile=profile(binding)), close)
 
 
 class _Gemini(GoogleModel):

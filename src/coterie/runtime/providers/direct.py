@@ -31,14 +31,19 @@ from coterie.ports.model_provider import ModelRequest, ToolSpec
 from coterie.runtime.providers import _faults, _history
 from coterie.runtime.providers._line import Line
 
-_LINES: Final = {"openai-chat": "_openai", "anthropic": "_anthropic", "google": "_google"}
+_LINES: Final = {
+    "openai-chat": "_openai",
+    "openai-responses": "_openai_responses",
+    "anthropic": "_anthropic",
+    "google": "_google",
+}
 """The module that speaks each api."""
 _SETTINGS: Final = ModelSettings(max_retries=0)
 """The loop retries, by its own rules. The SDKs would ask twice more in silence."""
 
 
 class DirectProvider:
-    """Speaks `openai-chat`, `anthropic` and `google`, with one client for each binding until it is closed.
+    """Speaks OpenAI's two protocols, Anthropic's and Gemini's, with one client for each binding until it is closed.
 
     Args:
         connect_timeout_s: How long a connection may take.
@@ -141,7 +146,8 @@ def _settled(response: ModelResponse, binding: Binding, shown: _ShownText) -> Re
     details = response.provider_details or {}
     refusal, blocked = details.get("refusal"), details.get("block_reason")
     reason = str(details.get("finish_reason") or blocked)
-    if "finish_reason" not in details and refusal is None and blocked is None:
+    refused = refusal is not None and response.state != "incomplete"
+    if "finish_reason" not in details and not refused and blocked is None:
         return _faults.interrupted(binding, shown.text)
     if response.finish_reason == "error":
         return _faults.interrupted(binding, shown.text, f"the provider ended it with {reason}")

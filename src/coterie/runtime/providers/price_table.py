@@ -13,7 +13,12 @@ from pydantic_ai.messages import ModelResponse
 from coterie.core.model_price import is_local, millionths
 from coterie.core.model_ref import Binding
 
-_AT_HOME: Final = {"openai-chat": "openai", "anthropic": "anthropic", "google": "google"}
+_AT_HOME: Final = {
+    "openai-chat": "openai",
+    "openai-responses": "openai",
+    "anthropic": "anthropic",
+    "google": "google",
+}
 """Of an api: whose own address it has where none is set."""
 _BY_NAME: Final = {
     "anthropic": "anthropic",
