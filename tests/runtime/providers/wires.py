@@ -67,7 +67,8 @@ def response(status: str, **fields: Any) -> dict[str, Any]:
         "output_tokens_details": {"reasoning_tokens": 0},
         "total_tokens": 18,
     }
-    known = {"id": "r1", "object": "response", "created_at": 1, "model": "script-1", "output": [], "tools": []}
+    known: dict[str, Any] = {"id": "r1", "object": "response", "created_at": 1, "model": "script-1"}
+    known |= {"output": [], "tools": []}
     return known | {"status": status, "usage": usage if status != "in_progress" else None} | fields
 
 
@@ -76,21 +77,22 @@ CREATED = event("response.created", sequence_number=0, response=response("in_pro
 
 def said(*texts: str, kind: str = "output_text") -> str:
     """Pieces of a message, or of a refusal."""
-    place = {"item_id": "msg-1", "output_index": 0, "content_index": 0, "logprobs": [], "sequence_number": 1}
+    place: dict[str, Any] = {"item_id": "msg-1", "output_index": 0, "content_index": 0}
+    place |= {"logprobs": [], "sequence_number": 1}
     return "".join(event(f"response.{kind}.delta", delta=text, **place) for text in texts)
 
 
 def item(index: int, **fields: Any) -> str:
     """An item that is there at once."""
-    place = {"output_index": index, "sequence_number": 2}
+    place: dict[str, Any] = {"output_index": index, "sequence_number": 2}
     added = event("response.output_item.added", item=fields, **place)
     return added + event("response.output_item.done", item=fields, **place)
 
 
 def reasoned(index: int, text: str, sealed: str) -> str:
     """A summary of what was thought, and the thought itself as only the vendor can read it."""
-    place = {"item_id": "rs-1", "output_index": index, "summary_index": 0, "sequence_number": 2}
-    begun = {"type": "reasoning", "id": "rs-1", "summary": []}
+    place: dict[str, Any] = {"item_id": "rs-1", "output_index": index, "summary_index": 0, "sequence_number": 2}
+    begun: dict[str, Any] = {"type": "reasoning", "id": "rs-1", "summary": []}
     ended = begun | {"summary": [{"type": "summary_text", "text": text}], "encrypted_content": sealed}
     part = {"type": "summary_text", "text": ""}
     return "".join(

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 import httpx2
 from openai import AsyncOpenAI
 from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.profiles import merge_profile
 from pydantic_ai.profiles.openai import OpenAIModelProfile
 from pydantic_ai.providers import Provider
 from pydantic_ai.providers.openai import OpenAIProvider
@@ -21,7 +22,8 @@ def open_line(binding: Binding, timeout: httpx2.Timeout) -> Line:
     """Return a line for *binding* with these bounds on connecting and on silence."""
     made, client = provider(binding, timeout)
     # A stream without a finish reason otherwise passes as a short answer that ended well.
-    known = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True, **profile(binding))
+    demanding = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
+    known = merge_profile(profile(binding), demanding)
     return Line(OpenAIChatModel(binding.model, provider=made, profile=known), client.close)
 
 
