@@ -125,6 +125,25 @@ async def test_a_hanging_request_ends_when_its_client_leaves(server: ModelServer
         await server.until(lambda server: server.answering == 0)
 
 
+async def test_a_dropped_request_is_answered_with_nothing(server: ModelServer, client: AsyncOpenAI) -> None:
+    """A proxy that restarts does this: the request has arrived, and nobody knows what became of it."""
+    with pytest.raises(openai.APIConnectionError):
+        await client.chat.completions.create(model="m", messages=user("drop"))
+    assert (len(server.requests), server.answering) == (1, 0)
+
+
+async def test_a_server_that_is_away_refuses_and_comes_back(server: ModelServer, client: AsyncOpenAI) -> None:
+    """As a local model that somebody stops and starts again; the connection of before is gone too."""
+    await client.chat.completions.create(model="m", messages=user("x"))
+    async with server.away():
+        with pytest.raises(openai.APIConnectionError) as caught:
+            await client.chat.completions.create(model="m", messages=user("x"))
+    assert isinstance(caught.value.__cause__, httpx2.ConnectError)
+    reply = await client.chat.completions.create(model="m", messages=user("x"))
+    assert reply.choices[0].message.content == "All is well."
+    assert len(server.requests) == 2
+
+
 async def test_a_closing_server_lets_go_of_hanging_requests(stack: AsyncExitStack) -> None:
     """A test that ends must not wait for a model that never answers."""
     async with asyncio.timeout(BOUND_S):

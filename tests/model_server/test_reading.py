@@ -27,6 +27,8 @@ WRONG = {
     "- reply: {text: a, silence: true}": (1, "a silent reply has neither `text` nor `calls`"),
     "- reply: {text: a, hang: true}": (1, "`hang` stands alone in a reply"),
     "- reply: {hang: false}": (1, "`hang` can only be true"),
+    "- reply: {drop: false}": (1, "`drop` can only be true"),
+    "- reply: {text: a, drop: true}": (1, "`drop` stands alone in a reply"),
     "- reply: {hang: maybe}": (1, "`hang` must be true or false, but is a text"),
     "- reply: {text: a, cut_after: 1, no_finish: true}": (1, "a reply has either `cut_after` or `no_finish`"),
     "- reply: {text: a, cut_after: -1}": (1, "`cut_after` must be a whole number of at least 0"),

@@ -6,7 +6,19 @@ from typing import Final
 
 from coterie.model_server.condition import ALWAYS, Capture, Condition, read_capture, read_conditions
 from coterie.model_server.document import Entry, ScriptError, read_document
-from coterie.model_server.script import CallPlan, Ending, Failure, Finish, Hang, Reply, Rule, Script, Speech, Usage
+from coterie.model_server.script import (
+    CallPlan,
+    Drop,
+    Ending,
+    Failure,
+    Finish,
+    Hang,
+    Reply,
+    Rule,
+    Script,
+    Speech,
+    Usage,
+)
 from coterie.model_server.template import Shape, Template, read_shape, read_template, shape_names
 
 _SCRIPT_KEYS: Final = ("rules", "api_key", "models")
@@ -24,7 +36,7 @@ _SPEECH_KEYS: Final = (
     "no_finish",
     "usage",
 )
-_REPLY_KEYS: Final = (*_SPEECH_KEYS, "error", "hang")
+_REPLY_KEYS: Final = (*_SPEECH_KEYS, "error", "hang", "drop")
 _CALL_KEYS: Final = ("tool", "arguments", "arguments_text")
 _ERROR_KEYS: Final = ("status", "message", "body", "retry_after", "delay_ms")
 
@@ -116,15 +128,16 @@ def _known(conditions: Iterable[Condition], captures: Iterable[str]) -> frozense
 
 def _read_reply(entry: Entry, known: frozenset[str]) -> Reply:
     fields = entry.fields(_REPLY_KEYS)
-    for alone in ("error", "hang"):
+    for alone in ("error", "hang", "drop"):
         if alone in fields and len(fields) > 1:
             raise entry.error(f"`{alone}` stands alone in a reply")
     if "error" in fields:
         return _read_error(fields["error"], known)
-    if "hang" in fields:
-        if not fields["hang"].flag():
-            raise fields["hang"].error("`hang` can only be true; leave it out to answer")
-        return Hang()
+    for key, reply in (("hang", Hang()), ("drop", Drop())):
+        if key in fields:
+            if not fields[key].flag():
+                raise fields[key].error(f"`{key}` can only be true; leave it out to answer")
+            return reply
     return _read_speech(entry, fields, known)
 
 

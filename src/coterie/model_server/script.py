@@ -86,7 +86,12 @@ class Hang:
     """No reply: the request is taken and nothing is sent until the client leaves."""
 
 
-Reply: TypeAlias = Speech | Failure | Hang
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """No reply: the request is taken and the connection closed."""
+
+
+Reply: TypeAlias = Speech | Failure | Hang | Drop
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,13 @@ import logging
 import signal
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
 from ipaddress import ip_address
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Final, Self
+from urllib.parse import urlsplit
 
 from coterie.core.errors import PortInUseError, PublicBindRefusedError
 from coterie.model_server.answer import Answer, answer, to_json
@@ -22,7 +24,7 @@ from coterie.model_server.openai_chat import CREATED, OPENAI_CHAT
 from coterie.model_server.openai_responses import OPENAI_RESPONSES
 from coterie.model_server.reading import load_script
 from coterie.model_server.request import Request
-from coterie.model_server.script import Ending, Failure, Hang, Script, Speech
+from coterie.model_server.script import Drop, Ending, Failure, Hang, Script, Speech
 from coterie.model_server.template import FillError, fill_shape
 from coterie.model_server.wire_format import JsonObject, Place, WireFormat
 
@@ -82,12 +84,26 @@ class ModelServer:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Close every connection, also those that are being answered."""
+        await self._stop_listening()
+        await self._group.__aexit__(None, None, None)
+
+    async def _stop_listening(self) -> None:
         assert self._server is not None, "the context was entered"
         self._server.close()
         for task in self._tasks:
             task.cancel()
-        await self._group.__aexit__(None, None, None)
+        if self._tasks:
+            await asyncio.wait(self._tasks)
         await self._server.wait_closed()
+
+    @asynccontextmanager
+    async def away(self) -> AsyncGenerator[None]:
+        """Be gone inside the block, as a server that was stopped: no connection lives, and new ones are refused."""
+        await self._stop_listening()
+        try:
+            yield
+        finally:
+            self._server = await listen(self._host, urlsplit(self.url).port or 0, self._welcome)
 
     async def until(self, holds: Callable[["ModelServer"], bool]) -> None:
         """Wait until *holds* is true of the server; for tests, such as `server.until(lambda s: s.answering == 0)`."""
@@ -165,6 +181,8 @@ class ModelServer:
                 case Hang():
                     await connection.until_left()
                     raise ClientLeft
+                case Drop():
+                    return False
                 case Failure() as failure:
                     return await _fail(connection, wire, failure, values)
                 case Speech() as speech:

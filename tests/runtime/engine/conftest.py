@@ -14,6 +14,7 @@ from textwrap import dedent
 from typing import Any, Final, Protocol, cast
 
 import pytest
+from tests.runtime.engine.wire import messages
 
 from coterie.app import describe
 from coterie.bootstrap.engine import Engine, engine, locked
@@ -192,7 +193,7 @@ class SetStage(Protocol):
 
 def mute_replies(request: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The assistant messages of a request that say nothing and call nothing."""
-    said = [message for message in request["messages"] if message["role"] == "assistant"]
+    said = [message for message in messages(request) if message["role"] == "assistant"]
     return [message for message in said if not (message.get("content") or message.get("tool_calls"))]
 
 
