@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import proofs
+import provider_faults
 from pydantic.fields import FieldInfo
 from typer.testing import CliRunner
 
@@ -243,6 +244,7 @@ PAGES: Final[dict[str, Callable[[], Iterator[str]]]] = {
     "session_task.md": session_task,
     "terminal.md": terminal,
     "proofs.md": proofs.page,
+    "provider_faults.md": provider_faults.page,
 }
 
 
