@@ -92,6 +92,16 @@ async def test_tokens_that_the_vendor_did_not_count_are_unknown(provider: Direct
     assert outcome.reply.usage == Usage(None, None)
 
 
+async def test_what_a_turn_says_again_and_again_is_marked_for_the_cache_of_the_vendor(provider: DirectProvider) -> None:
+    """Anthropic keeps what it is told to: tools, instructions and the conversation up to its newest message."""
+    async with serving(HELLO["anthropic"]) as vendor:
+        await asked(provider, request(binding_of(vendor, "anthropic")))
+    body = vendor.asked[0].body
+    marked = [body["tools"][-1], body["system"][-1], body["messages"][-1]["content"][-1]]
+    assert [part["cache_control"]["type"] for part in marked] == ["ephemeral"] * 3
+    assert "cache_control" not in body
+
+
 async def test_a_binding_keeps_one_connection(provider: DirectProvider) -> None:
     """A client for each request leaks sockets."""
     async with serving(HELLO["openai-chat"], HELLO["openai-chat"]) as vendor:
