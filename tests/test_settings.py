@@ -106,9 +106,27 @@ output_price = 15.5
     assert "secret" not in repr(first)
 
 
+def key_file(folder: Path, text: str, mode: int = 0o600) -> Path:
+    path = folder / "key.txt"
+    path.write_text(text, encoding="utf-8")
+    path.chmod(mode)
+    return path
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o755])
+def test_a_key_file_that_others_may_open_is_refused(tmp_path: Path, mode: int) -> None:
+    """The text says what to do; the key may be known already, and the person should decide on a new one."""
+    path = key_file(tmp_path, "secret", mode)
+    with pytest.raises(ConfigInvalidError) as caught:
+        load(tmp_path, '[[models]]\nkey="a/b"\napi="anthropic"\napi_key_file="key.txt"')
+    assert f"config.toml, line 4: the key file {path} is open to other users (mode {mode:04o})" in str(caught.value)
+    assert f"chmod 600 {path}" in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
 def test_a_key_may_stand_in_a_file_beside_the_settings(tmp_path: Path) -> None:
     """Editors end a file with a newline, which is no part of a key."""
-    (tmp_path / "key.txt").write_text("secret\n", encoding="utf-8")
+    key_file(tmp_path, "secret\n")
     (model,) = load(tmp_path, '[[models]]\nkey="a/b"\napi="anthropic"\napi_key_file="key.txt"').models
     assert model.api_key == "secret"
     assert str(tmp_path / "key.txt") in model.origin
@@ -211,7 +229,7 @@ MISTAKES = {
 def test_a_mistake_is_told_with_file_and_line(tmp_path: Path, mistake: str) -> None:
     """A person repairs the file from the text alone."""
     text, line, told = MISTAKES[mistake]
-    (tmp_path / "empty").touch()
+    (tmp_path / "empty").touch(mode=0o600)
     with pytest.raises(ConfigInvalidError, match=re.escape(told)) as caught:
         load(tmp_path, text)
     assert str(caught.value).startswith(f"{tmp_path / 'config.toml'}, line {line}: ")

@@ -1,5 +1,6 @@
 """The model catalogue: the `[[models]]` of the file, else what the environment reaches."""
 
+import stat
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,8 @@ from coterie.settings._vendors import shipped, unlisted
 
 _APIS: Final = ("openai-chat", "openai-responses", "anthropic", "google")
 _PRICE_MAX: Final = 1_000_000.0
+_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+"""What nobody but the owner of a key file may do."""
 _MODEL_KEYS: Final = (
     "key",
     "api",
@@ -109,6 +112,10 @@ def _secret(row: Table, data_dir: Path, environment: Mapping[str, str]) -> tuple
         return None, ", without api_key_env or api_key_file"
     path = data_dir / Path(file).expanduser()
     try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if mode & _OTHERS:
+            text = f"the key file {path} is open to other users (mode {mode:04o}); run `chmod 600 {path}`."
+            raise row.fault("api_key_file", text)
         secret = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as fault:
         raise row.fault("api_key_file", f"the key file {path} cannot be read ({type(fault).__name__}).") from fault
