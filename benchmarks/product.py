@@ -34,6 +34,7 @@ from coterie.ports.store import Tx
 from coterie.runtime.subagents.delegations import Delegations
 from coterie.storage.sqlite.feed import MemoryFeed
 from coterie.testing.ledger import OpenedStore
+from coterie.testing.probe import ScriptedProbe
 
 LIMITS: Final = Limits(hops_max=1000, inbox_max=10_000, chain_messages_max=1_000_000)
 """Wide enough that no bound stops a benchmark."""
@@ -217,7 +218,9 @@ async def product(folder: Path, open_store: OpenStore = SQLITE.open_store) -> As
         store.become(HostFacts(host_id, epoch, facts.permission_default, LIMITS))
         script = Script(store)
         delegates = Delegations(ids, clock, folder, LIMITS.delegations_max)
-        parts = HostParts(store, feed, clock, script, Invocations(ids), (), LIMITS, "benchmark", delegates)
+        parts = HostParts(
+            store, feed, clock, script, Invocations(ids), (), LIMITS, "benchmark", delegates, ScriptedProbe()
+        )
         yield Product(store, Operations(parts), script)
     finally:
         await store.close()

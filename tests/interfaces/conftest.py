@@ -35,6 +35,7 @@ from coterie.storage.sqlite.feed import MemoryFeed
 from coterie.storage.sqlite.store import SqliteStore
 from coterie.testing.clock import FakeClock
 from coterie.testing.ids import SeededIds
+from coterie.testing.probe import ScriptedProbe
 from coterie.testing.slots import IdleSlots
 
 TOKEN: Final = "the-token-of-the-test"
@@ -130,6 +131,7 @@ async def compose(path: Path, slots: IdleSlots) -> tuple[Host, SqliteStore]:
         limits=limits,
         version="0.0.0-test",
         delegates=Delegations(ids, clock, path.parent, limits.delegations_max),
+        probe=ScriptedProbe(),
     )
     return Host(parts, Operations(parts), slots, feed), store
 

@@ -31,6 +31,7 @@ from coterie.ports.tool import Tool
 from coterie.runtime.delegate import Delegate
 from coterie.runtime.effects import RuntimeParts
 from coterie.runtime.subagents.delegations import Delegations
+from coterie.runtime.probe import ProviderProbe
 from coterie.runtime.supervisor import Supervisor
 from coterie.runtime.tools.catalogue import native_tools
 from coterie.runtime.tools.delegating import delegating_tools
@@ -215,6 +216,7 @@ def _put_together(
             settings.limits,
             version("coterie"),
             delegates,
+            ProviderProbe(provider, world.clock),
         )
     )
     # Tools act through operations, which need the supervisor, which needs the tools: the table is filled last.

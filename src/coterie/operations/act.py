@@ -16,6 +16,7 @@ from coterie.operations.invocations import Invocations
 from coterie.ports.clock import Clock
 from coterie.ports.delegates import Delegates
 from coterie.ports.feed import Feed
+from coterie.ports.model_probe import ModelProbe
 from coterie.ports.slots import Slots
 from coterie.ports.store import C, R, Store, Tx, UseCase
 
@@ -33,6 +34,7 @@ class HostParts:
     limits: Limits
     version: str
     delegates: Delegates
+    probe: ModelProbe
     waits: Waits = field(default_factory=Waits)
 
 

@@ -22,6 +22,8 @@ from coterie.operations.params import Keyed, Params
 from coterie.operations.views import View
 
 Verb = Literal["GET", "POST"]
+_POSTED: Final = frozenset({"collaboration.wait", "models.test"})
+"""Change nothing here, yet are no plain reads: one sleeps, and one costs money elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ class Operation:
     @property
     def verb(self) -> Verb:
         """Its HTTP method."""
-        return "POST" if self.mutates or self.name == "collaboration.wait" else "GET"
+        return "POST" if self.mutates or self.name in _POSTED else "GET"
 
     @property
     def summary(self) -> str:
@@ -218,6 +220,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     ),
     Operation("models.list", params.NoParams, views.ModelList, bindings.listing, _LOW, _AGENTS, "/models"),
     Operation("models.resolve", params.ModelName, views.ModelChoice, bindings.resolve, _LOW, _PERSON, "/models/choice"),
+    Operation("models.test", params.ModelTest, views.ModelTested, bindings.test, _LOW, _PERSON, "/models/tests"),
     Operation("ledger.verify", params.NoParams, views.VerifyView, sessions.verify, _LOW, _PERSON, "/verification"),
 )
 

@@ -201,6 +201,13 @@ class ModelName(Params):
     """Whether it is for a spawned session."""
 
 
+class ModelTest(Params):
+    """A model to ask for a word."""
+
+    name: str | None = None
+    """Key, alias, id, label or a description; absent is the default."""
+
+
 class Accept(Keyed):
     """The message whose result is good."""
 

@@ -2,6 +2,7 @@
 
 from coterie.testing.clock import FakeClock
 from coterie.testing.ids import SeededIds
+from coterie.testing.probe import ScriptedProbe
 from coterie.testing.slots import IdleSlots
 
-__all__ = ["FakeClock", "IdleSlots", "SeededIds"]
+__all__ = ["FakeClock", "IdleSlots", "ScriptedProbe", "SeededIds"]

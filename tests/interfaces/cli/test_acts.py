@@ -13,8 +13,11 @@ from typing import Any, Final
 import pytest
 from tests.interfaces.cli.conftest import BOUND_S, PROGRAM, Line, Live
 
+from coterie.core.codes import Code
 from coterie.core.ids import SessionId, TurnId
+from coterie.core.turn.loop import ModelFailed
 from coterie.operations.caller import Agent
+from coterie.testing.probe import ScriptedProbe
 
 FAR: Final = "9999-01-01"
 
@@ -414,6 +417,40 @@ async def test_models_are_listed_and_found_by_what_people_call_them(live: Live) 
     assert several.exit_code == 1
     assert several.stderr.startswith("MODEL_AMBIGUOUS: ")
     assert "local/two" in several.stderr
+
+
+async def test_a_model_is_asked_for_a_word_and_the_answer_is_told(live: Live) -> None:
+    """Latency, tokens and price of one request, without a session."""
+    line = live.line
+    found = await line.json("models", "test", "TWO")
+    assert found == {
+        "model": "local/two",
+        "ok": True,
+        "latencyMs": 42,
+        "text": "Hello.",
+        "inputTokens": 11,
+        "outputTokens": 2,
+        "costUsd": 0.00015,
+    }
+    shown = (await line.beside("models", "test")).stdout
+    expected = ("local/one", "Hello.", "42 ms", "11 read, 2 written", "0.000150")
+    assert [words for words in expected if words not in shown] == []
+    assert (await live.host.ask("session.list"))["sessions"] == []
+
+
+async def test_a_model_that_does_not_answer_ends_the_command_with_its_fault(live: Live) -> None:
+    """A script can tell by the status, a person by the text."""
+    probe = live.host.parts.probe
+    assert isinstance(probe, ScriptedProbe)
+    probe.outcome = ModelFailed(Code.PROVIDER_AUTH, "local/one: the key was refused.", transient=False)
+    shown = await live.line.beside("models", "test", "local/one")
+    told = await live.line.beside("models", "test", "--json")
+    assert (shown.exit_code, told.exit_code) == (1, 1)
+    assert "PROVIDER_AUTH: local/one: the key was refused." in shown.stdout
+    assert json.loads(told.stdout)["errorCode"] == "PROVIDER_AUTH"
+    several = await live.line.beside("models", "test", "same")
+    assert several.stderr.startswith("MODEL_AMBIGUOUS: ")
+    assert probe.probed == ["local/one"] * 2
 
 
 @pytest.mark.parametrize("words", [("grants", "--json", "list"), ("models", "--data", "d", "list")])

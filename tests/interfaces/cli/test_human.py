@@ -288,6 +288,7 @@ CALL: dict[str, Any] = {
         (("approve", "req_1", "--show"), {"requests": [CALL]}),
         (("grants",), {"grants": [{**PAIR, "grantId": "grt_1"}, {**CALL, "grantId": "grt_2"}]}),
         (("models",), {"models": [MODEL]}),
+        (("models", "test"), {"model": HOSTILE, "ok": True, "latencyMs": 1, "text": HOSTILE}),
         (("models", "resolve"), {"model": MODEL, "selection": HOSTILE}),
         (("status", SESSION), {**STATUS, **SUMMARY}),
         (("queue", "list", SESSION), {"sessionId": SESSION, "waiting": 1, "inputs": [QUEUED]}),

@@ -76,8 +76,8 @@ GROUPS: Final[tuple[Group, ...]] = (
     ),
     Group(
         "models",
-        "List models, and see which one a name means; alone it lists.",
-        (("list", catalogue.List), ("resolve", catalogue.Resolve)),
+        "List models, see which one a name means, and ask one for a word; alone it lists.",
+        (("list", catalogue.List), ("test", catalogue.Probe), ("resolve", catalogue.Resolve)),
         alone=catalogue.List,
     ),
 )

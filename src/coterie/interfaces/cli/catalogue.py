@@ -1,7 +1,7 @@
-"""`models`: which models the host has, and which one a name means."""
+"""`models`: which models the host has, which one a name means, and whether it answers."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final
 
 import typer
 
@@ -70,6 +70,50 @@ class Resolve(Command):
                 ]
             )
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probe(Command):
+    """Ask a model for one word, to see whether it answers.
+
+    One request goes to its provider, with its key, outside of any session; it is not tried again. Ends with 0 when the
+    model answered, and with 1 when it did not.
+    """
+
+    example: ClassVar[str] = "coterie models test sonnet"
+
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Key, alias or name; without one the default model.")
+    ] = None
+
+    def run(self, terminal: Terminal) -> None:
+        """Ask through the host."""
+        dial = terminal.dial()
+        with terminal.busy(f"asking {self.name or 'the default model'}"):
+            answer = dial.call("models.test", {"name": self.name})
+        if terminal.as_json:
+            terminal.json(answer)
+        else:
+            terminal.show(tables.facts(_tested(answer)))
+        if not answer["ok"]:
+            raise typer.Exit(1)
+
+
+def _tested(answer: Answer) -> list[tuple[str, Any]]:
+    cost = answer.get("costUsd")
+    return [
+        ("model", answer["model"]),
+        ("answered", tables.preview(answer.get("text")) if answer["ok"] else "no"),
+        ("after", f"{answer['latencyMs']} ms"),
+        ("tokens", _tokens(answer) if answer["ok"] else None),
+        ("cost", None if cost is None else f"{cost:.6f} US dollars"),
+        ("error", None if answer["ok"] else f"{answer['errorCode']}: {answer['error']}"),
+    ]
+
+
+def _tokens(answer: Answer) -> str:
+    read, written = (answer.get(name, "unknown") for name in ("inputTokens", "outputTokens"))
+    return f"{read} read, {written} written"
 
 
 def _notes(model: Answer) -> str:

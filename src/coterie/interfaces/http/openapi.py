@@ -29,13 +29,13 @@ _CHOOSING: Final = (
     Code.MODEL_NOT_CONFIGURED,
     Code.MODEL_NOT_FOUND,
     Code.MODEL_AMBIGUOUS,
+    Code.LIMIT_EXCEEDED,
 )
 """What a model's name may be refused with."""
 _MUTATING: Final = (
     Code.CONFLICT,
     Code.IDEMPOTENCY_CONFLICT,
     Code.WORKER_NOT_READY,
-    Code.LIMIT_EXCEEDED,
     Code.AGENT_BUSY,
     Code.QUEUE_FULL,
     *_CHOOSING,

@@ -1,6 +1,6 @@
 """What operations answer, as doors encode it."""
 
-from coterie.operations.views.bindings import ModelChoice, ModelList, ModelView
+from coterie.operations.views.bindings import ModelChoice, ModelList, ModelTested, ModelView
 from coterie.operations.views.messages import (
     AcceptedView,
     CancelledView,
@@ -70,6 +70,7 @@ __all__ = [
     "MessageView",
     "ModelChoice",
     "ModelList",
+    "ModelTested",
     "ModelView",
     "MovedInput",
     "OneMessage",

@@ -1,7 +1,10 @@
 """The models of a host."""
 
+from coterie.core.chain import MICRO
 from coterie.core.model_ref import Binding
+from coterie.core.turn.loop import ModelFailed
 from coterie.operations.views.view import View
+from coterie.ports.model_probe import Probed
 
 
 class ModelView(View):
@@ -50,3 +53,38 @@ class ModelChoice(View):
     model: ModelView
     selection: str
     """`explicit`, `delegation` or `default`."""
+
+
+class ModelTested(View):
+    """What came of asking a model for a word."""
+
+    model: str
+    """Its key."""
+    ok: bool
+    """Whether it answered."""
+    latency_ms: int
+    text: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+    """None where the price is not known."""
+    error_code: str | None = None
+    error: str | None = None
+
+    @classmethod
+    def of(cls, binding: Binding, probed: Probed) -> "ModelTested":
+        """Show what a probe came to."""
+        key, latency, outcome = binding.key, probed.latency_ms, probed.outcome
+        if isinstance(outcome, ModelFailed):
+            code = outcome.code.value
+            return cls(model=key, ok=False, latency_ms=latency, error_code=code, error=outcome.message)
+        used = outcome.reply.usage
+        return cls(
+            model=key,
+            ok=True,
+            latency_ms=latency,
+            text=outcome.reply.text,
+            input_tokens=used.input_tokens,
+            output_tokens=used.output_tokens,
+            cost_usd=used.cost / MICRO if used.cost is not None else None,
+        )
