@@ -27,7 +27,7 @@ GOOD: Final[dict[str, dict[str, Any]]] = {
     "session.steer": {"sessionId": "$b", "text": "Mind the gap.", "idempotencyKey": "k"},
     "session.interrupt": {"sessionId": "$b", "cascade": False},
     "session.rename": {"sessionId": "$a", "title": "new name"},
-    "session.configure": {"sessionId": "$a", "permissionMode": "auto", "inbound": "hold", "currentTurnDelivery": True},
+    "session.configure": {"sessionId": "$a", "permissionMode": "auto", "inbound": "hold", "thinking": "low"},
     "session.archive": {"sessionId": "$a"},
     "session.delete": {"sessionId": "$b"},
     "session.fork": {"sessionId": "$b", "title": "fork", "upTo": 1},

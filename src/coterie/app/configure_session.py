@@ -13,6 +13,7 @@ from coterie.core.permission import StoredMode
 from coterie.core.refusal import Refusal
 from coterie.core.session.session import Held, Session
 from coterie.core.text import is_blank
+from coterie.core.thinking import Thinking
 from coterie.ports.rows import AuditRow
 from coterie.ports.store import Tx
 
@@ -29,6 +30,7 @@ class ConfigureSession:
     permission_mode: StoredMode | None = None
     inbound: Inbound | None = None
     current_turn: bool | None = None
+    thinking: Thinking | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ def configure_session(tx: Tx, command: ConfigureSession, now: int, new_id: NewId
         permission_mode=command.permission_mode or session.permission_mode,
         inbound=command.inbound or session.inbound,
         current_turn=session.current_turn if command.current_turn is None else command.current_turn,
+        thinking=command.thinking or session.thinking,
     )
     if changed != session:
         tx.sessions.configure(changed)

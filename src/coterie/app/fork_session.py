@@ -25,8 +25,8 @@ class ForkSession:
 def fork_session(tx: Tx, command: ForkSession, now: int, new_id: NewId) -> tuple[Session, bool]:
     """Copy the transcript, origins included, into a new session; returns it and whether the key had made it before.
 
-    It takes over folder, model and permission mode, and nothing that lives: no queue, message, link or grant. What was
-    delivered to the old session was delivered to that one only.
+    It takes over folder, model, permission mode and thinking, and nothing that lives: no queue, message, link or grant.
+    What was delivered to the old session was delivered to that one only.
 
     Raises:
         NotFoundError: The session is not there.
@@ -37,7 +37,9 @@ def fork_session(tx: Tx, command: ForkSession, now: int, new_id: NewId) -> tuple
         return find.known(tx, SessionId(first)), True
     old = find.locked(tx, command.session_id)
     title = command.title or f"{old.title} (fork)"
-    opening = OpenSession(title, old.project_path, old.model, permission_mode=old.permission_mode)
+    opening = OpenSession(
+        title, old.project_path, old.model, permission_mode=old.permission_mode, thinking=old.thinking
+    )
     fork = new_session(Step(tx, now, new_id), opening, session_id)
     tx.items.copy(old.id, fork.id, command.up_to)
     return fork, False

@@ -10,6 +10,7 @@ from coterie.core.ids import NewId, SessionId
 from coterie.core.permission import StoredMode
 from coterie.core.session.session import TITLE_CHARS_MAX, Session
 from coterie.core.text import cut, flaw_of, is_blank
+from coterie.core.thinking import Thinking
 from coterie.ports.store import Tx
 
 
@@ -26,6 +27,7 @@ class OpenSession:
     plugin: str | None = None
     """The plugin through which it was spawned."""
     key: Key | None = None
+    thinking: Thinking | None = None
 
 
 def open_session(tx: Tx, command: OpenSession, now: int, new_id: NewId) -> tuple[Session, bool]:
@@ -53,6 +55,7 @@ def new_session(step: Step, command: OpenSession, session_id: SessionId) -> Sess
         revision=0,
         created_at=step.now,
         updated_at=step.now,
+        thinking=command.thinking,
         created_by=command.created_by,
     )
     step.tx.sessions.add(session, command.plugin)

@@ -33,7 +33,7 @@ class SpawnSession:
 
 
 def spawn_session(tx: Tx, command: SpawnSession, now: int, new_id: NewId) -> Receipt:
-    """Create a session that inherits project and permission mode, and send its first task: all or nothing.
+    """Create a session that inherits project, permission mode and thinking, and send its first task: all or nothing.
 
     Raises:
         InvalidArgumentError, NotFoundError, PermissionDeniedError, RefusedError, IdempotencyConflictError
@@ -54,6 +54,7 @@ def spawn_session(tx: Tx, command: SpawnSession, now: int, new_id: NewId) -> Rec
         permission_mode=ground.session.permission_mode,
         created_by=ground.session.id,
         plugin=command.sender.plugin,
+        thinking=ground.session.thinking,
     )
     worker = new_session(step, opening, SessionId(new_id("ses")))
     tx.changed(ground.session.id, "session", worker.id)

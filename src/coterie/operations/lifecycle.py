@@ -15,6 +15,7 @@ from coterie.core.session.session import Session
 from coterie.operations import params, views
 from coterie.operations.act import Act
 from coterie.operations.collaboration import bound, stopped, told
+from coterie.operations.sessions import one
 
 PURGE_BATCH: Final = 500
 """Items of a deleted session that one transaction removes: others write in between."""
@@ -24,7 +25,7 @@ async def _one(act: Act, found: tuple[Session, bool]) -> views.OneSession:
     """A session as it is after the act, with the revision that the act has given it; it may be deleted by then."""
     changed, replayed = found
     session = await act.host.store.read(find.known, changed.id)
-    return views.OneSession(session=views.SessionView.of(session), replayed=replayed or None)
+    return one(act, session, replayed=replayed)
 
 
 async def rename(act: Act, given: params.SessionRename) -> views.OneSession:
@@ -34,7 +35,7 @@ async def rename(act: Act, given: params.SessionRename) -> views.OneSession:
 
 
 async def configure(act: Act, given: params.SessionConfigure) -> views.OneSession:
-    """Change a session's model, permission mode, inbound policy or delivery."""
+    """Change a session's model, permission mode, inbound policy, delivery or thinking."""
     named = given.model is not None and not await act.is_replay()
     command = ConfigureSession(
         SessionId(given.session_id),
@@ -44,6 +45,7 @@ async def configure(act: Act, given: params.SessionConfigure) -> views.OneSessio
         permission_mode=given.permission_mode,
         inbound=given.inbound,
         current_turn=given.current_turn_delivery,
+        thinking=given.thinking,
     )
     return await _one(act, await act.run(configure_session, command))
 

@@ -12,6 +12,7 @@ from pydantic.alias_generators import to_camel
 
 from coterie.core.inbound import Inbound
 from coterie.core.permission import StoredMode
+from coterie.core.thinking import Thinking
 
 
 def _text(value: object) -> object:
@@ -72,6 +73,8 @@ class SessionCreate(Keyed):
     model: str | None = None
     """Key, alias or id of a configured model; the default model if absent."""
     permission_mode: Annotated[StoredMode, Field(strict=False)] = StoredMode.INHERIT
+    thinking: Annotated[Thinking | None, Field(strict=False)] = None
+    """How much its model thinks before it answers; absent leaves it to the vendor."""
     mode: Literal["agent"] = "agent"
 
 
@@ -130,6 +133,8 @@ class SessionConfigure(Keyed):
     """What happens to tasks and messages of other sessions: accept, hold for a person, or refuse."""
     current_turn_delivery: bool | None = None
     """Whether a running turn may take in messages that are sent with `deliver = current_turn`."""
+    thinking: Annotated[Thinking | None, Field(strict=False)] = None
+    """How much its model thinks before it answers; from the next model request on."""
 
 
 class SessionKeyed(Keyed):

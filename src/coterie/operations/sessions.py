@@ -9,7 +9,9 @@ from coterie.app.open_session import OpenSession, open_session
 from coterie.app.prompt_session import Prompted, PromptSession, prompt_session
 from coterie.core.errors import InvalidArgumentError, NotFoundError
 from coterie.core.ids import SessionId, TurnId
+from coterie.core.model_ref import default_binding
 from coterie.core.session.session import Session
+from coterie.core.thinking import applied
 from coterie.operations import params, views
 from coterie.operations.act import Act
 
@@ -31,10 +33,21 @@ async def create(act: Act, given: params.SessionCreate) -> views.OneSession:
         project_path=None if replay else _folder(given.project_path),
         model=None if replay else act.model_key(given.model),
         permission_mode=given.permission_mode,
+        thinking=given.thinking,
         key=act.key,
     )
     session, replayed = await act.host.store.run(open_session, command, brief=True)
-    return views.OneSession(session=views.SessionView.of(session), replayed=replayed or None)
+    return one(act, session, replayed=replayed)
+
+
+def one(act: Act, session: Session, *, replayed: bool = False) -> views.OneSession:
+    """A session, and what of its settings has no effect."""
+    models = act.host.models
+    binding = next((each for each in models if each.key == session.model), None) or default_binding(models)
+    note = None
+    if session.thinking is not None and binding is not None and applied(session.thinking, binding) is None:
+        note = f"The model {binding.key} is not marked as reasoning, so thinking ({session.thinking}) has no effect."
+    return views.OneSession(session=views.SessionView.of(session), replayed=replayed or None, note=note)
 
 
 def _folder(text: str | None) -> str | None:
@@ -82,7 +95,7 @@ def cursor_of(text: str | None) -> tuple[int, int] | None:
 async def get(act: Act, given: params.SessionRef) -> views.OneSession:
     """Read one session."""
     session = await act.host.store.read(describe.session, SessionId(given.session_id), brief=True)
-    return views.OneSession(session=views.SessionView.of(session))
+    return one(act, session)
 
 
 async def turn(act: Act, given: params.TurnRef) -> views.TurnView:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from coterie.core.model_ref import Binding
+from coterie.core.thinking import Thinking
 from coterie.core.turn.context import Shown
 from coterie.core.turn.loop import ModelFailed, Replied
 
@@ -28,6 +29,8 @@ class ModelRequest:
     """System instructions of this request alone."""
     context: tuple[Shown, ...]
     tools: tuple[ToolSpec, ...]
+    thinking: Thinking | None = None
+    """How much to think first; None leaves it to the vendor."""
 
 
 class ModelProvider(Protocol):

@@ -18,6 +18,7 @@ from coterie.core.model_ref import Binding
 from coterie.core.permission import Decision, Mode, Risk, Rule, decide, least, refusing, resolve
 from coterie.core.session.session import Session
 from coterie.core.text import head_and_tail, mend, nearest
+from coterie.core.thinking import applied
 from coterie.core.turn.context import shown
 from coterie.core.turn.instructions import instructions
 from coterie.core.turn.items import Item, ToolCall, ToolResult
@@ -96,6 +97,7 @@ async def ask(
         instructions(scene.session, scene.mode(parts.permission_default), instruction),
         shown(items),
         tuple(tool.spec for tool in parts.tools.values()),
+        applied(scene.session.thinking, binding),
     )
     return await parts.provider.ask(request, show)
 

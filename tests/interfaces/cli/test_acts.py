@@ -400,6 +400,18 @@ async def test_a_message_may_be_meant_for_the_running_turn_and_may_expire(live: 
     assert (await line.json(*keyed))["messageId"] == first["messageId"]
 
 
+async def test_a_level_of_thinking_that_has_no_effect_is_told(live: Live) -> None:
+    """It is kept, for the session may get a model that reasons; until then the person should know."""
+    await live.host.new_session("lead")
+    told = await live.line.json("session", "configure", "lead", "--thinking", "high")
+    assert told["session"]["thinking"] == "high"
+    assert "local/one is not marked as reasoning" in told["note"]
+    shown = await live.line.beside("session", "show", "lead")
+    assert "thinking" in shown.stdout
+    assert "has no effect" in shown.stderr
+    assert (await live.line.beside("session", "configure", "lead", "--thinking", "deep")).exit_code == 2
+
+
 async def test_models_are_listed_and_found_by_what_people_call_them(live: Live) -> None:
     """Without asking a model anything."""
     line = live.line

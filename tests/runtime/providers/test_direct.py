@@ -18,6 +18,7 @@ from tests.runtime.providers.vendor import (
     failing,
     gemini,
     gemini_call,
+    needs_google,
     request,
     serving,
 )
@@ -40,6 +41,7 @@ from tests.runtime.providers.wires import (
 
 from coterie.core.codes import Code
 from coterie.core.model_ref import Binding
+from coterie.core.thinking import Thinking
 from coterie.core.turn.context import UserPart
 from coterie.core.turn.items import Reply, ToolCall, ToolResult, Usage
 from coterie.core.turn.loop import ModelFailed, Replied
@@ -100,6 +102,47 @@ async def test_what_a_turn_says_again_and_again_is_marked_for_the_cache_of_the_v
     marked = [body["tools"][-1], body["system"][-1], body["messages"][-1]["content"][-1]]
     assert [part["cache_control"]["type"] for part in marked] == ["ephemeral"] * 3
     assert "cache_control" not in body
+
+
+def effort(body: dict[str, Any]) -> object:
+    """What a request says of thinking, in the words of its wire."""
+    thinking: dict[str, Any] = body.get("generationConfig", {}).get("thinkingConfig", {})
+    own = body.get("thinking", {}).get("type"), body.get("reasoning", {}).get("effort"), body.get("reasoning_effort")
+    return next((word for word in own if word), None) or thinking.get("thinking_level")
+
+
+@pytest.mark.parametrize(
+    ("api", "level", "said"),
+    [
+        ("openai-chat", Thinking.OFF, "none"),
+        ("openai-chat", Thinking.LOW, "low"),
+        ("openai-chat", Thinking.HIGH, "high"),
+        ("openai-responses", Thinking.OFF, "none"),
+        ("openai-responses", Thinking.MEDIUM, "medium"),
+        ("anthropic", Thinking.OFF, None),
+        ("anthropic", Thinking.LOW, "enabled"),
+        pytest.param("google", Thinking.HIGH, "HIGH", marks=needs_google),
+    ],
+)
+async def test_a_level_of_thinking_is_said_in_the_words_of_the_wire(
+    provider: DirectProvider, api: str, level: Thinking, said: str | None
+) -> None:
+    """One setting of a session, whatever its model; without a level nothing is said, and the vendor decides."""
+    async with serving(HELLO[api], HELLO[api]) as vendor:
+        binding = replace(binding_of(vendor, api), reasoning=True)
+        await asked(provider, replace(request(binding), thinking=level))
+        await asked(provider, request(binding))
+    assert [effort(seen.body) for seen in vendor.asked] == [said, None]
+
+
+async def test_a_higher_level_lets_anthropic_think_longer(provider: DirectProvider) -> None:
+    """Its parameter is a number of tokens, which must leave room for an answer."""
+    async with serving(HELLO["anthropic"], HELLO["anthropic"]) as vendor:
+        binding = replace(binding_of(vendor, "anthropic"), reasoning=True)
+        for level in (Thinking.LOW, Thinking.HIGH):
+            await asked(provider, replace(request(binding), thinking=level))
+    first, second = (seen.body["thinking"]["budget_tokens"] for seen in vendor.asked)
+    assert first < second < vendor.asked[1].body["max_tokens"]
 
 
 async def test_a_binding_keeps_one_connection(provider: DirectProvider) -> None:

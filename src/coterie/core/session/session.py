@@ -11,6 +11,7 @@ from coterie.core.ids import SessionId
 from coterie.core.inbound import Inbound
 from coterie.core.permission import StoredMode
 from coterie.core.text import cut
+from coterie.core.thinking import Thinking
 
 TITLE_CHARS_MAX: Final = 80
 
@@ -44,6 +45,8 @@ class Session:
     inbound: Inbound = Inbound.ACCEPT
     current_turn: bool = False
     """Whether a running turn may take in messages that are sent for it."""
+    thinking: Thinking | None = None
+    """How much its model thinks; None leaves it to the vendor."""
     created_by: SessionId | None = None
     """The session that spawned it; that makes it a worker."""
     deleted: bool = False

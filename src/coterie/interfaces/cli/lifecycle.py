@@ -63,6 +63,10 @@ class Configure(Command):
             help="Whether a running turn may take in messages that are sent with `--deliver current-turn`.",
         ),
     ] = None
+    thinking: Annotated[
+        Literal["off", "low", "medium", "high"] | None,
+        typer.Option("--thinking", help="How much its model thinks before it answers, if it is one that reasons."),
+    ] = None
 
     def run(self, terminal: Terminal) -> None:
         """Change it."""
@@ -72,6 +76,7 @@ class Configure(Command):
             "permissionMode": self.mode,
             "inbound": self.inbound,
             "currentTurnDelivery": self.current_turn,
+            "thinking": self.thinking,
         }
         if all(value is None for value in given.values()):
             raise InvalidArgumentError(_NOTHING)
@@ -79,8 +84,10 @@ class Configure(Command):
         answer = terminal.dial().act("session.configure", {"sessionId": session_id, **given})
         if terminal.as_json:
             terminal.json(answer)
-        else:
-            show_session(terminal, answer["session"])
+            return
+        show_session(terminal, answer["session"])
+        if answer.get("note"):
+            terminal.remark(answer["note"])
 
 
 @dataclass(frozen=True, kw_only=True)

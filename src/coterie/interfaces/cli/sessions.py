@@ -61,6 +61,7 @@ def show_session(terminal: Terminal, session: Answer) -> None:
                 ("title", session["title"]),
                 ("folder", session.get("projectPath")),
                 ("model", session.get("model", "the default")),
+                ("thinking", session.get("thinking")),
                 ("mode", session["permissionMode"]),
                 ("inbound", _INBOUND.get(session["inbound"], session["inbound"])),
                 ("delivery", _DELIVERY[session["currentTurnDelivery"]]),
@@ -136,8 +137,10 @@ class Show(Command):
         answer = terminal.dial().call("session.get", {"sessionId": terminal.session(self.session)})
         if terminal.as_json:
             terminal.json(answer)
-        else:
-            show_session(terminal, answer["session"])
+            return
+        show_session(terminal, answer["session"])
+        if answer.get("note"):
+            terminal.remark(answer["note"])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,6 +30,8 @@ class SessionView(View):
     permission_mode: str
     inbound: str
     current_turn_delivery: bool
+    thinking: str | None
+    """How much its model thinks before it answers: `off`, `low`, `medium` or `high`."""
     held: str | None
     status: str | None
     """What it does, in lists: `running`, `queued`, else how its newest turn ended, else `idle`.
@@ -53,6 +55,7 @@ class SessionView(View):
             permission_mode=session.permission_mode.value,
             inbound=session.inbound.value,
             current_turn_delivery=session.current_turn,
+            thinking=session.thinking.value if session.thinking else None,
             held=session.held.value if session.held else None,
             status="deleted" if session.deleted else status,
             created_by_session_id=session.created_by,
@@ -67,6 +70,8 @@ class OneSession(View):
 
     session: SessionView
     replayed: bool | None = None
+    note: str | None = None
+    """What has no effect as it is set."""
 
 
 class TurnView(View):

@@ -21,11 +21,12 @@ from pydantic_ai.messages import (
     TextPartDelta,
 )
 from pydantic_ai.models import ModelRequestParameters
-from pydantic_ai.settings import ModelSettings
+from pydantic_ai.settings import ModelSettings, ThinkingLevel
 from pydantic_ai.tools import ToolDefinition
 
 from coterie.core.model_ref import Binding
 from coterie.core.text import mend
+from coterie.core.thinking import Thinking
 from coterie.core.turn.loop import ModelFailed, Replied
 from coterie.ports.model_provider import ModelRequest, ToolSpec
 from coterie.runtime.providers import _faults, _history
@@ -38,8 +39,13 @@ _LINES: Final = {
     "google": "_google",
 }
 """The module that speaks each api."""
-_SETTINGS: Final = ModelSettings(max_retries=0)
-"""The loop retries, by its own rules. The SDKs would ask twice more in silence."""
+_THINKING: Final[dict[Thinking, ThinkingLevel]] = {
+    Thinking.OFF: False,
+    Thinking.LOW: "low",
+    Thinking.MEDIUM: "medium",
+    Thinking.HIGH: "high",
+}
+"""The library's word for each level, from which it makes each wire's own parameter."""
 
 
 class DirectProvider:
@@ -65,7 +71,7 @@ class DirectProvider:
         stream = model_request_stream(
             line.model,
             _history.messages(request),
-            model_settings=_SETTINGS,
+            model_settings=_settings(request),
             model_request_parameters=ModelRequestParameters(function_tools=[_tool(spec) for spec in request.tools]),
         )
         try:
@@ -130,6 +136,14 @@ class _ShownText:
         if text:
             self._pieces.append(mend(text))
             self._on_text(self._pieces[-1])
+
+
+def _settings(request: ModelRequest) -> ModelSettings:
+    # The loop retries, by its own rules; the SDKs would ask twice more in silence.
+    settings = ModelSettings(max_retries=0)
+    if request.thinking is not None:
+        settings["thinking"] = _THINKING[request.thinking]
+    return settings
 
 
 def _tool(spec: ToolSpec) -> ToolDefinition:

@@ -1,6 +1,7 @@
 """Locks over a driver, with what is read under them."""
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from coterie.core.admission import Heads, Places
 from coterie.core.ids import MessageId, SessionId, TurnId
@@ -9,8 +10,12 @@ from coterie.core.turn.turn import Turn
 from coterie.ports.rows import Head
 from coterie.storage.sql._messages import message_of
 from coterie.storage.sql._queue import SqlTurns, input_of, places_of
-from coterie.storage.sql._sessions import session_of
+from coterie.storage.sql._sessions import WIDTH, session_of
 from coterie.storage.sql.driver import Driver
+from coterie.storage.sql.statements import COLUMNS
+
+_ITS_MESSAGE: Final = WIDTH + len(COLUMNS["inputs"].split())
+"""Where in a row of `heads` the message of its input begins."""
 
 
 class SqlLocks:
@@ -23,7 +28,7 @@ class SqlLocks:
         """See the port."""
         self._driver.lock_sessions([session_id])
         row = self._driver.one("target", id=session_id)
-        return (session_of(row), places_of(row[14:])) if row else None
+        return (session_of(row), places_of(row[WIDTH:])) if row else None
 
     def heads(self, session_id: SessionId) -> tuple[Session, Heads[Head]] | None:
         """See the port."""
@@ -32,7 +37,8 @@ class SqlLocks:
         rows = self._driver.all("heads", id=session_id)
         promoted = prompt = message = None
         for row in rows:
-            found = Head(input_of(row[14:24]), message_of(row[24:]) if row[24] else None)
+            message_row = row[_ITS_MESSAGE:]
+            found = Head(input_of(row[WIDTH:_ITS_MESSAGE]), message_of(message_row) if message_row[0] else None)
             if found.input.promoted:
                 promoted = found
             elif found.message is None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from coterie.core.chain import Chain
 from coterie.core.ids import ChainId, HostId, SessionId
@@ -9,8 +10,13 @@ from coterie.core.inbound import Inbound
 from coterie.core.permission import StoredMode
 from coterie.core.session.session import Held, Session, status_of
 from coterie.core.text import nearest
+from coterie.core.thinking import Thinking
 from coterie.ports.rows import Reference
 from coterie.storage.sql.driver import Driver, Row
+from coterie.storage.sql.statements import COLUMNS
+
+WIDTH: Final = len(COLUMNS["sessions"].split()) + 1
+"""How many values of a row are a session's, its creator last; what else a statement reads follows them."""
 
 _NEAR_POOL = 1000
 """How many of the newest names are compared: a bound on the cost of a typing error."""
@@ -33,7 +39,8 @@ def session_of(row: Row) -> Session:
         updated_at=updated_at,
         inbound=Inbound(row[11]),
         current_turn=bool(row[12]),
-        created_by=row[13],
+        thinking=Thinking(row[13]) if row[13] else None,
+        created_by=row[WIDTH - 1],
     )
 
 
@@ -74,7 +81,7 @@ class SqlSessions:
     def known(self, session_id: SessionId) -> Session | None:
         """See the port."""
         row = self._driver.one("known_session", id=session_id)
-        return replace(session_of(row), deleted=bool(row[14])) if row else None
+        return replace(session_of(row), deleted=bool(row[WIDTH])) if row else None
 
     def add(self, session: Session, plugin: str | None = None) -> None:
         """See the port."""
@@ -91,6 +98,7 @@ class SqlSessions:
             updated_at=session.updated_at,
             inbound=session.inbound.value,
             current_turn=int(session.current_turn),
+            thinking=session.thinking.value if session.thinking else None,
         )
         if session.created_by is not None:
             self._driver.write(
@@ -111,6 +119,7 @@ class SqlSessions:
             permission_mode=session.permission_mode.value,
             inbound=session.inbound.value,
             current_turn=int(session.current_turn),
+            thinking=session.thinking.value if session.thinking else None,
         )
 
     def free(self, session_id: SessionId) -> None:
@@ -158,10 +167,7 @@ class SqlDirectory:
         """See the port."""
         updated_at, number = before or (1 << 62, 1 << 62)
         rows = self._driver.all("page_sessions", updated_at=updated_at, number=number, limit=limit)
-        return tuple(
-            (session_of(row), row[14], status_of(running=bool(row[15]), waiting=bool(row[16]), newest=row[17]))
-            for row in rows
-        )
+        return tuple(map(_listed, rows))
 
     def near(self, text: str, limit: int) -> tuple[str, ...]:
         """See the port."""
@@ -196,6 +202,11 @@ class SqlDirectory:
         """See the port."""
         row = self._driver.one("buried_session")
         return SessionId(row[0]) if row else None
+
+
+def _listed(row: Row) -> tuple[Session, int, str]:
+    number, running, waiting, newest = row[WIDTH:]
+    return session_of(row), number, status_of(running=bool(running), waiting=bool(waiting), newest=newest)
 
 
 def _reference(row: Row) -> Reference:

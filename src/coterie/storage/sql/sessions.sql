@@ -21,10 +21,10 @@ WHERE s.id = :id
 -- name: add_session
 INSERT INTO sessions
     (id, title, project_path, model, permission_mode, held, streak, ready, revision, created_at, updated_at, inbound,
-    current_turn)
+    current_turn, thinking)
 VALUES
     (:id, :title, :project_path, :model, :permission_mode, :held, :streak, NULL, 0, :created_at, :updated_at, :inbound,
-    :current_turn)
+    :current_turn, :thinking)
 
 -- name: add_link
 INSERT INTO session_links (session_id, created_by_session_id, plugin, created_at)
@@ -32,7 +32,7 @@ VALUES (:session_id, :created_by, :plugin, :now)
 
 -- name: configure_session
 UPDATE sessions SET title = :title, model = :model, permission_mode = :permission_mode, inbound = :inbound,
-    current_turn = :current_turn
+    current_turn = :current_turn, thinking = :thinking
 WHERE id = :id
 
 -- name: free_session

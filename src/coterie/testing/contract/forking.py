@@ -10,6 +10,7 @@ from coterie.core.ids import GrantId, SessionId
 from coterie.core.inbound import Waiting
 from coterie.core.permission import StoredMode
 from coterie.core.session.session import Held
+from coterie.core.thinking import Thinking
 from coterie.core.turn.context import INTERRUPTED, UserPart, shown
 from coterie.core.turn.items import PersonText, Reply, SessionText, ToolCall, ToolResult
 from coterie.ports.rows import PairGrant
@@ -53,12 +54,12 @@ class ForkContract(LedgerContract):
     async def test_a_fork_takes_over_place_and_rights_and_a_title(self, ledger: Ledger) -> None:
         """It works where the old one worked, and with no more than that."""
         session = await ledger.session("old", StoredMode.ACCEPT_EDITS, project="/project")
-        await ledger.configure(session, model="local/other")
+        await ledger.configure(session, model="local/other", thinking=Thinking.LOW)
         copies = [await ledger.known(await fork(ledger, session, title=title)) for title in (None, "new")]
         assert [copy.title for copy in copies] == ["old (fork)", "new"]
         for copy in copies:
-            taken = (copy.project_path, copy.model, copy.permission_mode)
-            assert taken == ("/project", "local/other", StoredMode.ACCEPT_EDITS)
+            taken = (copy.project_path, copy.model, copy.permission_mode, copy.thinking)
+            assert taken == ("/project", "local/other", StoredMode.ACCEPT_EDITS, Thinking.LOW)
         with pytest.raises(NotFoundError):
             await fork(ledger, SessionId("ses_none"))
 

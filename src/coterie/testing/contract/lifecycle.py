@@ -28,6 +28,7 @@ from coterie.core.ledger.message import Kind
 from coterie.core.ledger.states import MessageState
 from coterie.core.permission import Mode, StoredMode
 from coterie.core.session.session import Held, Session
+from coterie.core.thinking import Thinking
 from coterie.core.turn.states import TurnState
 from coterie.testing.contract.ground import LedgerContract, refused
 from coterie.testing.ledger import Ledger
@@ -65,6 +66,7 @@ class ConfigureContract(LedgerContract):
             {"permission_mode": StoredMode.AUTO},
             {"inbound": Inbound.REFUSE},
             {"current_turn": True},
+            {"thinking": Thinking.HIGH},
         ],
         ids=lambda change: next(iter(change)),
     )

@@ -22,6 +22,7 @@ from coterie.core.ids import SessionId, TurnId
 from coterie.core.ledger.message import Kind, Via
 from coterie.core.ledger.states import MessageState
 from coterie.core.permission import Mode, StoredMode
+from coterie.core.thinking import Thinking
 from coterie.core.turn.items import SessionText
 from coterie.ports.rows import Reference
 from coterie.testing.contract.ground import LedgerContract, refused
@@ -381,11 +382,13 @@ class ChainContract(LedgerContract):
     async def test_a_spawned_session_inherits_and_is_linked(self, ledger: Ledger) -> None:
         """Project and stored permission mode go on; the transcript does not."""
         lead = await ledger.session("lead", StoredMode.ACCEPT_EDITS)
+        await ledger.configure(lead, thinking=Thinking.HIGH)
         await ledger.begin(lead)
 
         receipt = await ledger.spawn(lead)
 
         worker = await ledger.known(receipt.message.target_session_id)
+        assert worker.thinking is Thinking.HIGH
         assert (worker.title, worker.permission_mode, worker.created_by) == ("work", StoredMode.ACCEPT_EDITS, lead)
         assert receipt.message.kind is Kind.TASK
         assert len(await ledger.transcript(worker.id)) == 1
