@@ -130,6 +130,9 @@ async def test_live_text_has_no_position(served: Door, host: Host) -> None:
         assert await viewer.next() == ("delta", shown)
         assert viewer.position == before
         assert await everything.next() == ("delta", shown)
+        # What a tool prints is no part of a reply, so it says whose it is.
+        host.feed.publish(Delta(session_id, "turn_x", "printed", "call_x"))
+        assert await viewer.next() == ("delta", shown | {"text": "printed", "callId": "call_x"})
 
 
 async def test_a_position_of_another_ledger_is_reset(served: Door, host: Host) -> None:

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from coterie.app import recover
 from coterie.app.delete_session import purge_deleted
-from coterie.bootstrap.files import AGENTS, DATABASE, make_data_directory, unusable
+from coterie.bootstrap.files import AGENTS, COMMANDS, DATABASE, make_data_directory, unusable
 from coterie.bootstrap.system import RandomIds, SystemClock
 from coterie.core.ids import HostId
 from coterie.core.turn.loop import ModelFailed, Replied
@@ -30,11 +30,13 @@ from coterie.ports.store import Store
 from coterie.ports.tool import Tool
 from coterie.runtime.delegate import Delegate
 from coterie.runtime.effects import RuntimeParts
-from coterie.runtime.subagents.delegations import Delegations
 from coterie.runtime.probe import ProviderProbe
+from coterie.runtime.subagents.delegations import Delegations
 from coterie.runtime.supervisor import Supervisor
 from coterie.runtime.tools.catalogue import native_tools
 from coterie.runtime.tools.delegating import delegating_tools
+from coterie.runtime.tools.leftover import end_leftovers
+from coterie.runtime.tools.shell import can_confine
 from coterie.settings import Settings, model_hint
 from coterie.storage.sqlite.feed import MemoryFeed
 from coterie.storage.sqlite.lock import DataLock
@@ -99,6 +101,8 @@ class World:
     open_store: OpenStore = SqliteStore
     provide: Callable[[], ModelProvider] = _import_provider
     """Makes the model provider; called in a thread."""
+    can_confine: Callable[[], bool] = can_confine
+    """Whether commands of tools can be kept out of the data directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +164,8 @@ async def engine(
         across=settings.across_projects,
         resume=settings.resume,
     )
+    confined = world.can_confine()
+    end_leftovers(settings.data_dir / COMMANDS)
     store = world.open_store(settings.data_dir / DATABASE, facts, clock, ids, feed=feed)
     provider = LateProvider(world.provide)
     supervisor: Supervisor | None = None
@@ -168,7 +174,7 @@ async def engine(
         facts = replace(facts, id=host_id, epoch=epoch)
         store.become(facts)
         held, interrupted = await _recover(store)
-        supervisor, operations = _put_together(settings, world, store, provider)
+        supervisor, operations = _put_together(settings, world, store, provider, confined=confined)
         supervisor.start()
         # What a crash left of the transcripts of deleted sessions.
         while await store.run(purge_deleted, PURGE_BATCH):
@@ -184,7 +190,7 @@ async def engine(
 
 
 def _put_together(
-    settings: Settings, world: World, store: Store, provider: ModelProvider
+    settings: Settings, world: World, store: Store, provider: ModelProvider, *, confined: bool
 ) -> tuple[Supervisor, Operations]:
     """What runs turns, and the operations, over one ledger."""
     invocations, tools = Invocations(world.ids), dict[str, Tool]()
@@ -217,10 +223,17 @@ def _put_together(
             version("coterie"),
             delegates,
             ProviderProbe(provider, world.clock),
+            confined=confined,
         )
     )
     # Tools act through operations, which need the supervisor, which needs the tools: the table is filled last.
-    offered = native_tools(closed=[settings.data_dir], environment=settings.shell_environment, denied=settings.denied)
+    offered = native_tools(
+        closed=[settings.data_dir],
+        environment=settings.shell_environment,
+        denied=settings.denied,
+        confined=confined,
+        records=settings.data_dir / COMMANDS,
+    )
     offered += delegating_tools(delegates, supervisor)
     tools |= {tool.spec.name: tool for tool in offered}
     tools |= load_tools(operations, tools)

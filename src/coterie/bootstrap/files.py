@@ -8,6 +8,8 @@ from typing import Final
 
 from coterie.core.errors import ConfigInvalidError
 
+COMMANDS: Final = "commands"
+"""The folder with a record of each command that runs."""
 DATABASE: Final = "coterie.db"
 AGENTS: Final = "agents"
 """Definitions of subagents, for all projects."""

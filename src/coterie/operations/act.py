@@ -36,6 +36,13 @@ class HostParts:
     delegates: Delegates
     probe: ModelProbe
     waits: Waits = field(default_factory=Waits)
+    confined: bool = True
+    """Whether commands of tools are kept out of the data directory."""
+
+    @property
+    def unconfined(self) -> bool | None:
+        """What answers say of it: true, or nothing."""
+        return None if self.confined else True
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The live invocations: a credential exists only while its tool call runs."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from coterie.core.errors import PermissionDeniedError
@@ -18,10 +18,16 @@ class Invocations:
 
     @contextmanager
     def live(
-        self, session_id: SessionId, turn_id: TurnId, call_id: str, workspace: str | None
+        self,
+        session_id: SessionId,
+        turn_id: TurnId,
+        call_id: str,
+        workspace: str | None,
+        *,
+        show: Callable[[str], None] | None = None,
     ) -> Generator[Invocation]:
         """An invocation that is good inside the block."""
-        invocation = Invocation(self._ids.new("inv"), session_id, turn_id, call_id, workspace)
+        invocation = Invocation(self._ids.new("inv"), session_id, turn_id, call_id, workspace, show)
         self._live[invocation.id] = invocation
         try:
             yield invocation

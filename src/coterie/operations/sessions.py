@@ -22,7 +22,13 @@ async def health(act: Act, given: params.NoParams) -> views.Health:
     """Whether the host answers, which version it is, and how much it does."""
     del given
     running = await act.host.store.read(describe.running_here, None, brief=True)
-    return views.Health(ok=True, version=act.host.version, epoch=running[0], turns_running=running[1])
+    return views.Health(
+        ok=True,
+        version=act.host.version,
+        epoch=running[0],
+        turns_running=running[1],
+        unconfined=act.host.unconfined,
+    )
 
 
 async def create(act: Act, given: params.SessionCreate) -> views.OneSession:
@@ -47,7 +53,8 @@ def one(act: Act, session: Session, *, replayed: bool = False) -> views.OneSessi
     note = None
     if session.thinking is not None and binding is not None and applied(session.thinking, binding) is None:
         note = f"The model {binding.key} is not marked as reasoning, so thinking ({session.thinking}) has no effect."
-    return views.OneSession(session=views.SessionView.of(session), replayed=replayed or None, note=note)
+    view = views.SessionView.of(session)
+    return views.OneSession(session=view, replayed=replayed or None, note=note, unconfined=act.host.unconfined)
 
 
 def _folder(text: str | None) -> str | None:

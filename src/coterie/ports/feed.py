@@ -11,11 +11,13 @@ READY: Final = "ready"
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A piece of a reply that is being written; its item replaces it."""
+    """A piece of a reply that is being written, or of what a tool prints; its item replaces it."""
 
     session_id: str
     turn_id: str
     text: str
+    call_id: str | None = None
+    """The tool call that prints it; None is a reply."""
 
 
 class Listener(Protocol):

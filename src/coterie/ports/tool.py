@@ -1,7 +1,7 @@
 """A tool that a model may call."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from coterie.core.ids import MessageId, SessionId, TurnId
@@ -22,6 +22,8 @@ class Invocation:
     call_id: str
     workspace: str | None
     """Absolute path of the project folder that the session works in, if it has one."""
+    show: Callable[[str], None] | None = field(default=None, repr=False, compare=False)
+    """Shows text live to who watches the session. It may be cut or lost; what counts is the output."""
 
 
 @dataclass(frozen=True, slots=True)

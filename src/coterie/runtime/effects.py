@@ -32,6 +32,7 @@ from coterie.ports.feed import Delta, Feed
 from coterie.ports.model_provider import ModelProvider, ModelRequest
 from coterie.ports.store import Store
 from coterie.ports.tool import Invocation, Tool, ToolOutput
+from coterie.runtime.live import live_text
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -116,7 +117,14 @@ async def call_tool(parts: RuntimeParts, scene: Scene, call: ToolCall, person: P
     except Exception as error:  # noqa: BLE001 - a tool that cannot tell its risk is not run
         return _refused(call, f"The tool cannot tell its risk: {type(error).__name__}: {error}")
     turn = scene.turn
-    with parts.invocations.live(turn.session_id, turn.id, call.id, scene.session.project_path) as invocation:
+
+    def publish(text: str) -> None:
+        parts.feed.publish(Delta(turn.session_id, turn.id, text, call.id))
+
+    with (
+        live_text(publish) as show,
+        parts.invocations.live(turn.session_id, turn.id, call.id, scene.session.project_path, show=show) as invocation,
+    ):
         try:
             output = await _hindered(parts, scene, _Wish(call, tool, arguments, risk, invocation), person)
             if output is None:

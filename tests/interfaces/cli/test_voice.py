@@ -47,6 +47,21 @@ def test_a_reply_that_was_begun_anew_is_written_whole(line: Line, capsys: pytest
     assert capsys.readouterr().out == "one tw\nother\n"
 
 
+def test_what_a_tool_prints_is_told_by_lines_beside_the_reply(line: Line, capsys: pytest.CaptureFixture[str]) -> None:
+    """The output stream has the replies; and a line that came in two pieces is one line."""
+    voice = voice_of(line)
+    voice.live("I look.", None)
+    voice.item(reply("I look.", calls=[{"id": "1", "name": "bash", "arguments": "{}"}]))
+    voice.live("one\n\ntw", "1")
+    voice.live("o\x1b[31m\nthree", "1")
+    voice.item({"kind": "tool_result", "tool": "bash", "text": "one\ntwo\nthree"})
+    voice.live("Done.", None)
+    voice.item(reply("Done."))
+    said = capsys.readouterr()
+    assert said.out == "I look.\nDone.\n"
+    assert said.err == "· bash {}\n│ one\n│ two[31m\n│ three\n"
+
+
 def test_calls_of_tools_are_remarks(line: Line, capsys: pytest.CaptureFixture[str]) -> None:
     """The output stream has the replies, and nothing else."""
     voice = voice_of(line)

@@ -15,7 +15,7 @@ from coterie.interfaces.cli.follow import Lost, Opened, Start, follow
 from coterie.interfaces.cli.terminal import Terminal
 
 _PAGE: Final = 512
-_ARGUMENT_CHARS_MAX: Final = 100
+_SHOWN_CHARS_MAX: Final = 100
 _TRIES_MAX: Final = 12
 """Vain tries to reach the host again; the turn may go on without us."""
 _UNSETTLED: Final = frozenset({"running"})
@@ -47,6 +47,15 @@ class Voice:
         """What has come of the reply that is being written."""
         self._late = ""
         """What was written from an item before its live text came."""
+        self._printed = ""
+        """The line that a tool has begun to print."""
+
+    def live(self, text: str, call_id: str | None) -> None:
+        """Write live text of a reply, or tell what a tool prints, line by line beside the replies."""
+        if call_id is None:
+            self.delta(text)
+        else:
+            self._print(text)
 
     def delta(self, text: str) -> None:
         """Write live text."""
@@ -62,9 +71,11 @@ class Voice:
         if item["kind"] == "reply":
             self._reply(item["text"])
             for call in item.get("calls") or ():
-                self._terminal.remark(f"· {call['name']} {shortened(call['arguments'], _ARGUMENT_CHARS_MAX)}")
-        elif item["kind"] == "tool_result" and item.get("error"):
-            self._terminal.remark(f"· {item.get('tool')}: {shortened(item['text'], _ARGUMENT_CHARS_MAX)}", "yellow")
+                self._terminal.remark(f"· {call['name']} {shortened(call['arguments'], _SHOWN_CHARS_MAX)}")
+        elif item["kind"] == "tool_result":
+            self._print("\n")
+            if item.get("error"):
+                self._terminal.remark(f"· {item.get('tool')}: {shortened(item['text'], _SHOWN_CHARS_MAX)}", "yellow")
 
     def stop(self) -> None:
         """End the line of a reply that will not go on."""
@@ -82,6 +93,11 @@ class Voice:
         if text and not text.endswith("\n"):
             self._write("\n")
         self._live = ""
+
+    def _print(self, text: str) -> None:
+        *lines, self._printed = (self._printed + text).split("\n")
+        for line in filter(str.strip, lines):
+            self._terminal.remark(f"│ {shortened(line, _SHOWN_CHARS_MAX)}")
 
     def _write(self, text: str) -> None:
         if not self._terminal.as_json:
@@ -173,7 +189,7 @@ class Conversation:
                 self._voice.stop()
                 self._terminal.remark(f"{reason} Trying again.", "yellow")
             case Event(name="delta", data=data) if data.get("turnId") == self._turn_id:
-                self._voice.delta(data["text"])
+                self._voice.live(data["text"], data.get("callId"))
             case Event(name="change", data=data):
                 return self._changed(data.get("kind"))
             case Event(name="reset"):

@@ -9,6 +9,8 @@ _TURNS: Final = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 
 """What draws nothing but turns the words around it."""
 _CONTROLS: Final = {code: None for code in (*range(0x20), *range(0x7F, 0xA0), *_TURNS) if chr(code) not in _ALLOWED}
 
+UNCONFINED: Final = "unconfined: commands of sessions can reach the data directory; this machine cannot keep them out."
+
 
 def plain(text: str) -> str:
     """Return *text* without control characters, those that turn its direction included; line ends and tabs stay."""

@@ -12,7 +12,7 @@ from coterie.core.errors import HostUnavailableError
 from coterie.interfaces.cli.approvals import show_requests
 from coterie.interfaces.cli.command import Command
 from coterie.interfaces.cli.dial import Answer, HostFile, is_alive, read_host
-from coterie.interfaces.cli.display import one_line
+from coterie.interfaces.cli.display import UNCONFINED, one_line
 from coterie.interfaces.cli.queues import reason
 from coterie.interfaces.cli.sessions import show_sessions, with_queues
 from coterie.interfaces.cli.terminal import Terminal
@@ -32,11 +32,14 @@ def show_home(terminal: Terminal) -> None:
     sessions = with_queues(dial, page["sessions"])
     requests: list[Answer] = dial.call("permissions.pending")["requests"]
     url = f"{dial.host.url.rstrip('/')}/"
+    unconfined = dial.call("app.health").get("unconfined")
     if terminal.as_json:
         told: dict[str, Any] = {"url": url, "data": str(terminal.data), "sessions": sessions, "requests": requests}
-        terminal.json(told)
+        terminal.json(told | ({"unconfined": True} if unconfined else {}))
         return
     terminal.show(f"Coterie runs at {url} with its data in {terminal.data}", "")
+    if unconfined:
+        terminal.remark(UNCONFINED, "yellow")
     if not sessions:
         terminal.show('No sessions yet. `coterie run "text"` makes the first one in the current folder.')
         return

@@ -10,6 +10,7 @@ from rich.text import Text
 from coterie.interfaces.cli import tables
 from coterie.interfaces.cli.command import Command
 from coterie.interfaces.cli.dial import Answer, Dial
+from coterie.interfaces.cli.display import UNCONFINED
 from coterie.interfaces.cli.endings import by_turn, words_of
 from coterie.interfaces.cli.talk import ModelOption, ModeOption, ProjectOption, SessionArgument, TitleOption
 from coterie.interfaces.cli.terminal import Terminal
@@ -97,8 +98,10 @@ class New(Command):
         answer = terminal.dial().act("session.create", given)
         if terminal.as_json:
             terminal.json(answer)
-        else:
-            show_session(terminal, answer["session"])
+            return
+        show_session(terminal, answer["session"])
+        if answer.get("unconfined"):
+            terminal.remark(UNCONFINED, "yellow")
 
 
 @dataclass(frozen=True, kw_only=True)

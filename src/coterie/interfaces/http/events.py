@@ -160,8 +160,9 @@ def _chunk(one: Change | Delta | None, *, whole: bool) -> bytes:
     match one:
         case None:
             return format_sse_event(comment="the stream lives")
-        case Delta(session_id, turn_id, text):
-            return _event("delta", encode({"sessionId": session_id, "turnId": turn_id, "text": text}), None)
+        case Delta(session_id, turn_id, text, call_id):
+            told = {"sessionId": session_id, "turnId": turn_id, "text": text}
+            return _event("delta", encode(told | ({"callId": call_id} if call_id is not None else {})), None)
         case Change():
             return _event("change", encode_view(ChangeView.of(one)), str(one.number if whole else one.revision))
 

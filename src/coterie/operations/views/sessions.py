@@ -17,6 +17,8 @@ class Health(View):
     version: str
     epoch: int
     turns_running: int
+    unconfined: bool | None = None
+    """True where commands of tools can reach the data directory."""
 
 
 class SessionView(View):
@@ -72,6 +74,8 @@ class OneSession(View):
     replayed: bool | None = None
     note: str | None = None
     """What has no effect as it is set."""
+    unconfined: bool | None = None
+    """True where commands that it runs can reach the data directory of the host."""
 
 
 class TurnView(View):

@@ -17,6 +17,8 @@ def native_tools(
     environment: Mapping[str, str],
     bash_timeout_s: float = 120.0,
     denied: Sequence[Rule] = (),
+    confined: bool = False,
+    records: Path | None = None,
 ) -> tuple[Tool, ...]:
     """Return `read`, `glob`, `grep`, `write`, `edit` and `bash`, once for all sessions of a host.
 
@@ -25,6 +27,8 @@ def native_tools(
         environment: What the host was started with; programs see only names that are known to hold no secret.
         bash_timeout_s: How long a command may run that names no time.
         denied: Rules that refuse calls; tools that look through many files leave out those that one names.
+        confined: Whether the machine can keep commands out of what is closed; see `can_confine`.
+        records: Where running commands are on record, for a start after a crash.
     """
     shut, turns = tuple(closed), FileTurns()
     return (
@@ -33,5 +37,5 @@ def native_tools(
         grep_tool(shut, environment, denied=denied),
         write_tool(shut, turns),
         edit_tool(shut, turns),
-        bash_tool(shut, environment, bash_timeout_s),
+        bash_tool(shut, environment, bash_timeout_s, confined=confined, records=records),
     )

@@ -5,15 +5,17 @@ Python versions until every process that inherited the pipe is gone (https://git
 """
 
 import asyncio
+import codecs
 import contextlib
 import os
 import signal
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final
 
 from coterie.core.text import mend
+from coterie.runtime.tools.leftover import Mark
 from coterie.runtime.tools.native import OUTPUT_CHARS_MAX, see_through
 
 _DRAIN_S: Final = 1.0
@@ -30,6 +32,10 @@ class Program:
     """All of it: nothing is inherited."""
     stdin: IO[bytes] | None = None
     merge_stderr: bool = True
+    records: Path | None = None
+    """Where its group is on record while it runs."""
+    show: Callable[[str], None] | None = None
+    """Told what it prints as it comes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +54,17 @@ def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
 
 async def run_group(program: Program, timeout_s: float) -> Ended:
     """Run *program* until it ends, the time is up, or the caller is cancelled; then its whole group is killed."""
-    async with _sink() as (sink, entry):
+    async with _sink(program.show) as (sink, entry):
         # Not to be cancelled half-way: a process that was started must be known, or nobody would stop it.
         started = list[asyncio.subprocess.Process]()
-        try:
-            await see_through(_start(program, entry, started))
-            status = await _await_exit(started[0], timeout_s)
-        finally:
-            os.close(entry)
-            for process in started:
-                await _kill_group(process)
+        with contextlib.ExitStack() as records:
+            try:
+                await see_through(_start(program, entry, started, records))
+                status = await _await_exit(started[0], timeout_s)
+            finally:
+                os.close(entry)
+                for process in started:
+                    await _kill_group(process)
         # A process that left the group may hold the pipe for ever.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_DRAIN_S):
@@ -65,17 +72,21 @@ async def run_group(program: Program, timeout_s: float) -> Ended:
         return Ended(status, sink.text())
 
 
-async def _start(program: Program, entry: int, started: list[asyncio.subprocess.Process]) -> None:
+async def _start(
+    program: Program, entry: int, started: list[asyncio.subprocess.Process], records: contextlib.ExitStack
+) -> None:
+    mark = Mark.fresh(program.records)
     process = await asyncio.create_subprocess_exec(
         *program.line,
         cwd=program.folder,
-        env=program.environment,
+        env=mark.on(program.environment),
         stdin=program.stdin or asyncio.subprocess.DEVNULL,
         stdout=entry,
         stderr=asyncio.subprocess.STDOUT if program.merge_stderr else asyncio.subprocess.DEVNULL,
         start_new_session=True,
     )
     started.append(process)
+    records.enter_context(mark.recorded(process.pid))
 
 
 async def _await_exit(process: asyncio.subprocess.Process, timeout_s: float) -> int | None:
@@ -100,9 +111,14 @@ class _Sink(asyncio.Protocol):
     tail: bytearray = field(default_factory=bytearray)
     left_out: int = 0
     closed: asyncio.Event = field(default_factory=asyncio.Event)
+    show: Callable[[str], None] | None = None
+    live: codecs.IncrementalDecoder = field(default_factory=lambda: codecs.getincrementaldecoder("utf-8")("replace"))
+    """Knows of the character that has only come in part."""
 
     def data_received(self, data: bytes) -> None:
         """Keep what has room."""
+        if self.show is not None:
+            self.show(self.live.decode(data))
         room = _HEAD_BYTES - len(self.head)
         self.head += data[:room]
         self.tail += data[room:] if room > 0 else data
@@ -133,12 +149,12 @@ _HEAD_BYTES: Final = OUTPUT_CHARS_MAX - _TAIL_BYTES - 500
 
 
 @contextlib.asynccontextmanager
-async def _sink() -> AsyncGenerator[tuple[_Sink, int], None]:
+async def _sink(show: Callable[[str], None] | None) -> AsyncGenerator[tuple[_Sink, int], None]:
     """A sink, and the descriptor that leads into it, which the user of this closes."""
     exit_, entry = os.pipe()
     loop = asyncio.get_running_loop()
     try:
-        transport, sink = await loop.connect_read_pipe(_Sink, os.fdopen(exit_, "rb", 0))
+        transport, sink = await loop.connect_read_pipe(lambda: _Sink(show=show), os.fdopen(exit_, "rb", 0))
     except BaseException:
         os.close(entry)
         raise

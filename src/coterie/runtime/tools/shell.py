@@ -1,8 +1,9 @@
-"""The tool `bash`. It keeps secrets of the host out of the environment; it does not confine what a command reaches."""
+"""The tool `bash`. Its environment holds no secret of the host, and where that can be its folder is closed to it."""
 
+import json
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -12,7 +13,8 @@ from pydantic import Field
 from coterie.core.permission import Risk
 from coterie.core.text import head_and_tail
 from coterie.ports.model_provider import ToolSpec
-from coterie.ports.tool import About, ToolOutput
+from coterie.ports.tool import About, Invocation, ToolOutput
+from coterie.runtime.tools import _confined
 from coterie.runtime.tools.arguments import Arguments, Text, schema_of
 from coterie.runtime.tools.ground import Ground
 from coterie.runtime.tools.native import NativeTool
@@ -24,6 +26,8 @@ _DESCRIPTION: Final = (
     "Run a command line with bash in the project folder, without input. Answers what it printed and its exit status. "
     "What it started in the background is stopped when it ends."
 )
+_CONFINED: Final = "The folder of the host is closed to it."
+_UNCONFINED: Final = "It runs unconfined: it can reach whatever the person can."
 
 
 class BashArguments(Arguments):
@@ -40,10 +44,14 @@ class _Shell:
     line: tuple[str, ...]
     environment: Mapping[str, str]
     timeout_s: float
+    records: Path | None
 
-    async def act(self, ground: Ground, arguments: BashArguments) -> ToolOutput:
+    async def act(
+        self, ground: Ground, arguments: BashArguments, show: Callable[[str], None] | None = None
+    ) -> ToolOutput:
         timeout_s = arguments.timeout_s or self.timeout_s
-        program = Program((*self.line, arguments.command), ground.root, self.environment)
+        line = (*self.line, arguments.command)
+        program = Program(line, ground.root, self.environment, records=self.records, show=show)
         ended = await run_group(program, timeout_s)
         output = ended.output
         if output and not output.endswith("\n"):
@@ -51,17 +59,46 @@ class _Shell:
         return ToolOutput(output + _verdict(ended, timeout_s), error=ended.status != 0)
 
 
-def bash_tool(closed: tuple[Path, ...], environment: Mapping[str, str], timeout_s: float) -> NativeTool[BashArguments]:
+@dataclass(frozen=True, slots=True)
+class _Bash(NativeTool[BashArguments]):
+    shell: _Shell
+
+    async def run(self, invocation: Invocation, arguments: Mapping[str, object]) -> ToolOutput:
+        """Run a command; what it prints is shown as it comes."""
+
+        async def act(ground: Ground, fit: BashArguments) -> ToolOutput:
+            return await self.shell.act(ground, fit, invocation.show)
+
+        return await self._on_ground(invocation, arguments, act)
+
+
+def can_confine() -> bool:
+    """Whether this machine can keep commands out of a folder."""
+    return _confined.abi() >= _confined.ABI_MIN
+
+
+def bash_tool(
+    closed: tuple[Path, ...],
+    environment: Mapping[str, str],
+    timeout_s: float,
+    *,
+    confined: bool,
+    records: Path | None,
+) -> NativeTool[BashArguments]:
     """The tool `bash`.
 
     Args:
-        closed: Folders that a project folder must not lie in.
+        closed: Folders that a project folder must not lie in, and that commands cannot enter where they are confined.
         environment: What the host was started with; commands see a part of it.
         timeout_s: How long a command may run that names no time.
+        confined: Whether commands are confined.
+        records: Where running commands are on record.
     """
-    spec = ToolSpec("bash", f"{_DESCRIPTION} Stopped after {timeout_s:g} s by default.", schema_of(BashArguments))
-    shell = _Shell(_shell_line(environment.get("PATH")), without_secrets(environment), timeout_s)
-    return NativeTool(spec, BashArguments, Risk.HIGH, closed=closed, about_=_about, act=shell.act)
+    told = f"{_DESCRIPTION} {_CONFINED if confined else _UNCONFINED} Stopped after {timeout_s:g} s by default."
+    line = _shell_line(environment.get("PATH"), _confining(closed) if confined else ())
+    shell = _Shell(line, without_secrets(environment), timeout_s, records)
+    spec = ToolSpec("bash", told, schema_of(BashArguments))
+    return _Bash(spec, BashArguments, Risk.HIGH, closed=closed, about_=_about, act=shell.act, shell=shell)
 
 
 def _about(ground: Ground, arguments: BashArguments) -> About:
@@ -69,14 +106,21 @@ def _about(ground: Ground, arguments: BashArguments) -> About:
     return About(arguments.command, head_and_tail(arguments.command, _SHOWN_CHARS_MAX)[0])
 
 
-def _shell_line(search_path: str | None) -> tuple[str, ...]:
+def _confining(closed: Sequence[Path]) -> tuple[str, ...]:
+    """The command line before a program that must not enter *closed*: as they are now, wherever they are by then."""
+    found = [(path.resolve(), path.stat()) for path in closed]
+    told = [(str(path), status.st_dev, status.st_ino) for path, status in found]
+    return (sys.executable, "-I", "-S", "-W", "ignore", _confined.__file__, json.dumps(told))
+
+
+def _shell_line(search_path: str | None, confining: tuple[str, ...]) -> tuple[str, ...]:
     """The command line before the command.
 
     Where `setpriv` exists, the shell dies with the host, which a host that is killed could not see to itself.
     """
     guard = shutil.which("setpriv", path=search_path) if sys.platform == "linux" else None
     shell = shutil.which("bash", path=search_path) or shutil.which("sh", path=search_path) or "/bin/sh"
-    return (*((guard, "--pdeathsig", "KILL", "--") if guard else ()), shell, "-c", "--")
+    return (*((guard, "--pdeathsig", "KILL", "--") if guard else ()), *confining, shell, "-c", "--")
 
 
 def _verdict(ended: Ended, timeout_s: float) -> str:
