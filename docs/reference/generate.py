@@ -108,8 +108,7 @@ def _stream() -> Iterator[str]:
             "| `cursor` | position | `cursor` | First: where the stream goes on. |",
             "| `reset` | position | `cursor` | First, in place of it: `after` is of another ledger; read all anew. |",
             f"| `change` | position | {_names(SUBSCRIBE.result)} | Something happened; read it with its operation. |",
-            "| `delta` | none | `sessionId`, `turnId`, `text`, `callId` | Live text of a reply or, with `callId`, of what a tool "
-            "prints. It may be lost; its item replaces it. |",
+            "| `delta` | none | `sessionId`, `turnId`, `text`, `callId` | Live text; with `callId`, of a tool. |",
         ]
     )
     rows = [f"| `{kind}` | {ref} | {says} |" for kind, ref, says in _CHANGES]

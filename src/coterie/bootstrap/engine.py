@@ -156,15 +156,7 @@ async def engine(
     """
     world = world or World(clock or SystemClock())
     clock, ids, feed = world.clock, world.ids, world.feed
-    facts = HostFacts(
-        HostId(ids.new("hst")),
-        0,
-        settings.permission_default,
-        settings.limits,
-        across=settings.across_projects,
-        resume=settings.resume,
-    )
-    confined = world.can_confine()
+    facts = _facts(settings, ids)
     end_leftovers(settings.data_dir / COMMANDS)
     store = world.open_store(settings.data_dir / DATABASE, facts, clock, ids, feed=feed)
     provider = LateProvider(world.provide)
@@ -174,7 +166,7 @@ async def engine(
         facts = replace(facts, id=host_id, epoch=epoch)
         store.become(facts)
         held, interrupted = await _recover(store)
-        supervisor, operations = _put_together(settings, world, store, provider, confined=confined)
+        supervisor, operations = _put_together(settings, world, store, provider)
         supervisor.start()
         # What a crash left of the transcripts of deleted sessions.
         while await store.run(purge_deleted, PURGE_BATCH):
@@ -189,8 +181,19 @@ async def engine(
             await store.close()
 
 
+def _facts(settings: Settings, ids: IdSource) -> HostFacts:
+    return HostFacts(
+        HostId(ids.new("hst")),
+        0,
+        settings.permission_default,
+        settings.limits,
+        across=settings.across_projects,
+        resume=settings.resume,
+    )
+
+
 def _put_together(
-    settings: Settings, world: World, store: Store, provider: ModelProvider, *, confined: bool
+    settings: Settings, world: World, store: Store, provider: ModelProvider
 ) -> tuple[Supervisor, Operations]:
     """What runs turns, and the operations, over one ledger."""
     invocations, tools = Invocations(world.ids), dict[str, Tool]()
@@ -223,21 +226,24 @@ def _put_together(
             version("coterie"),
             delegates,
             ProviderProbe(provider, world.clock),
-            confined=confined,
+            confined=world.can_confine(),
         )
     )
     # Tools act through operations, which need the supervisor, which needs the tools: the table is filled last.
-    offered = native_tools(
+    tools |= {tool.spec.name: tool for tool in _native(settings, confined=operations.host.confined)}
+    tools |= {tool.spec.name: tool for tool in delegating_tools(delegates, supervisor)}
+    tools |= load_tools(operations, tools)
+    return supervisor, operations
+
+
+def _native(settings: Settings, *, confined: bool) -> tuple[Tool, ...]:
+    return native_tools(
         closed=[settings.data_dir],
         environment=settings.shell_environment,
         denied=settings.denied,
         confined=confined,
         records=settings.data_dir / COMMANDS,
     )
-    offered += delegating_tools(delegates, supervisor)
-    tools |= {tool.spec.name: tool for tool in offered}
-    tools |= load_tools(operations, tools)
-    return supervisor, operations
 
 
 async def _recover(store: Store) -> tuple[int, int]:

@@ -229,6 +229,29 @@ def test_a_queue_says_why_it_does_not_move(line: Line, stub: Stub, blocked: str,
     assert "101 wait; these are the first 1." in found.stderr
 
 
+def test_a_host_that_cannot_confine_commands_says_so(line: Line, stub: Stub) -> None:
+    """At home and with each new session; whoever trusts in a wall should know that there is none."""
+    unconfined = {"unconfined": True}
+    nothing = list[Any]()
+    home: tuple[dict[str, Any], ...] = ({}, {"sessions": nothing}, {"requests": nothing})
+    stub.says(*home, unconfined)
+    assert line().stderr.startswith("unconfined: ")
+    stub.says(*home, unconfined)
+    assert json.loads(line("--json").stdout)["unconfined"] is True
+    stub.says(*home, {})
+    assert "unconfined" not in line().output
+    session: dict[str, Any] = {
+        "id": SESSION,
+        "title": "a",
+        "permissionMode": "ask",
+        "inbound": "accept",
+        "currentTurnDelivery": False,
+    }
+    session |= {"mode": "agent", "revision": 1, "createdAt": "now", "updatedAt": "now"}
+    stub.says({"session": session} | unconfined)
+    assert line("session", "new").stderr.startswith("unconfined: ")
+
+
 def test_a_host_without_models_says_so(line: Line, stub: Stub) -> None:
     """With what to do."""
     stub.says({"models": []})

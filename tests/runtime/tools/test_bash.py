@@ -142,21 +142,23 @@ async def test_what_stays_in_the_background_ends_with_the_command(tmp_path: Path
 
 async def test_what_a_command_prints_is_shown_as_it_comes(tmp_path: Path, bash: Tool) -> None:
     """A person who watches a build sees it hang; and a character that comes in two pieces is one."""
-    os.mkfifo(tmp_path / "go")
+    for pipe in ("first", "second"):
+        os.mkfifo(tmp_path / pipe)
     shown, came = list[str](), asyncio.Event()
 
     def show(text: str) -> None:
-        shown.append(text)
-        came.set()
+        if text:
+            shown.append(text)
+            came.set()
 
     invocation = Invocation("inv_1", SessionId("ses_1"), TurnId("turn_1"), "call_1", str(tmp_path), show)
-    command = r"printf 'one \303'; read x < go; printf '\244'; read x < go; echo ' two'"
+    command = r"printf 'one \303'; read x < first; printf '\244'; read x < second; echo ' two'"
     async with asyncio.timeout(5), asyncio.TaskGroup() as group:
         running = group.create_task(bash.run(invocation, {"command": command}))
-        for _ in range(2):
+        for pipe in ("first", "second"):
             await came.wait()
             came.clear()
-            await asyncio.to_thread((tmp_path / "go").write_text, "\n")
+            await asyncio.to_thread((tmp_path / pipe).write_text, "\n")
     assert running.result().text == "one ä two\nexit status 0"
     assert shown == ["one ", "ä", " two\n"]
 
