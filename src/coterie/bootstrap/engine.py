@@ -11,7 +11,7 @@ from typing import Protocol
 
 from coterie.app import recover
 from coterie.app.delete_session import purge_deleted
-from coterie.bootstrap.files import AGENTS, COMMANDS, DATABASE, make_data_directory, unusable
+from coterie.bootstrap.files import AGENTS, BLOBS, COMMANDS, DATABASE, make_data_directory, unusable
 from coterie.bootstrap.system import RandomIds, SystemClock
 from coterie.core.ids import HostId
 from coterie.core.turn.loop import ModelFailed, Replied
@@ -35,9 +35,11 @@ from coterie.runtime.subagents.delegations import Delegations
 from coterie.runtime.supervisor import Supervisor
 from coterie.runtime.tools.catalogue import native_tools
 from coterie.runtime.tools.delegating import delegating_tools
+from coterie.runtime.tools.kept import read_output_tool
 from coterie.runtime.tools.leftover import end_leftovers
 from coterie.runtime.tools.shell import can_confine
 from coterie.settings import Settings, model_hint
+from coterie.storage.blobs import FileOutputs
 from coterie.storage.sqlite.feed import MemoryFeed
 from coterie.storage.sqlite.lock import DataLock
 from coterie.storage.sqlite.store import SqliteStore
@@ -197,6 +199,7 @@ def _put_together(
 ) -> tuple[Supervisor, Operations]:
     """What runs turns, and the operations, over one ledger."""
     invocations, tools = Invocations(world.ids), dict[str, Tool]()
+    outputs = FileOutputs(settings.data_dir / BLOBS)
     delegates = Delegations(world.ids, world.clock, settings.data_dir / AGENTS, settings.limits.delegations_max)
     parts = RuntimeParts(
         store,
@@ -211,6 +214,7 @@ def _put_together(
         model_hint(settings.data_dir),
         delegates,
         settings.denied,
+        outputs,
     )
     supervisor = Supervisor(parts, settings.limits.turns_max)
     delegates.run_by(Delegate(parts, Person(store, world.feed, None)).run)
@@ -230,8 +234,10 @@ def _put_together(
         )
     )
     # Tools act through operations, which need the supervisor, which needs the tools: the table is filled last.
-    tools |= {tool.spec.name: tool for tool in _native(settings, confined=operations.host.confined)}
-    tools |= {tool.spec.name: tool for tool in delegating_tools(delegates, supervisor)}
+    offered = list(_native(settings, confined=operations.host.confined))
+    offered.append(read_output_tool(store, outputs, settings.limits.tool_result_chars_max))
+    offered.extend(delegating_tools(delegates, supervisor))
+    tools |= {tool.spec.name: tool for tool in offered}
     tools |= load_tools(operations, tools)
     return supervisor, operations
 

@@ -13,6 +13,7 @@ COMMANDS: Final = "commands"
 DATABASE: Final = "coterie.db"
 AGENTS: Final = "agents"
 """Definitions of subagents, for all projects."""
+BLOBS: Final = "blobs"
 HOST_FILE: Final = "host.json"
 TOKEN_FILE: Final = "token"  # noqa: S105 - the name of the file, not the secret
 

@@ -45,14 +45,20 @@ def cut(text: str, chars_max: int) -> tuple[str, bool]:
     return (text, False) if len(text) <= chars_max else (text[:chars_max], True)
 
 
-def head_and_tail(text: str, chars_max: int) -> tuple[str, bool]:
-    """Return *text* in at most *chars_max* code points, its start and end around a line that says what is missing."""
+def head_and_tail(text: str, chars_max: int, where: str = "") -> tuple[str, bool]:
+    """Return *text* in at most *chars_max* code points, its start and end around a line that says what is missing.
+
+    Args:
+        text: What to cut.
+        chars_max: The room.
+        where: Where the whole is, for that line; left away where the room is too small for it.
+    """
     if len(text) <= chars_max:
         return text, False
-    mark = f"\n… {len(text)} characters in all; the middle is left out …\n"
+    mark = f"\n… {len(text)} characters in all; the middle is left out{where} …\n"
     room = chars_max - len(mark)
     if room < 2:  # noqa: PLR2004 - one character at each end
-        return text[:chars_max], True
+        return head_and_tail(text, chars_max) if where else (text[:chars_max], True)
     tail = room // 3
     return text[: room - tail] + mark + text[len(text) - tail :], True
 

@@ -246,6 +246,10 @@ class Items(Protocol):
         """Items with numbers above *after*, in order."""
         ...
 
+    def names(self, session_id: SessionId, ref: str) -> bool:
+        """Whether a tool result of the transcript refers to the kept output *ref*."""
+        ...
+
     def usage(self, turn: Turn) -> tuple[Usage, ...]:
         """What the written replies of a turn have used."""
         ...

@@ -30,6 +30,7 @@ from coterie.ports.clock import Clock
 from coterie.ports.delegates import Delegates
 from coterie.ports.feed import Delta, Feed
 from coterie.ports.model_provider import ModelProvider, ModelRequest
+from coterie.ports.outputs import Outputs
 from coterie.ports.store import Store
 from coterie.ports.tool import Invocation, Tool, ToolOutput
 from coterie.runtime.live import live_text
@@ -55,6 +56,8 @@ class RuntimeParts:
     delegates: Delegates
     denied: tuple[Rule, ...] = ()
     """What is refused in every mode."""
+    outputs: Outputs | None = None
+    """Where long outputs are kept; None keeps head and tail only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +141,28 @@ async def call_tool(parts: RuntimeParts, scene: Scene, call: ToolCall, person: P
                 raise
             # The tool cancelled something of its own and let it out: that ends its call, not the turn.
             output = ToolOutput("The tool was cancelled from within.", error=True)
-    text, cut = head_and_tail(mend(output.text), parts.limits.tool_result_chars_max)
-    # What was cut out was not shown, so its notice still has something to tell.
-    return CallDone(ToolResult(call.id, call.name, text, output.error), () if cut else output.shows)
+    if len(output.text) <= parts.limits.tool_result_chars_max:
+        return CallDone(ToolResult(call.id, call.name, mend(output.text), output.error), output.shows)
+    # What is cut out was not shown, so its notice still has something to tell.
+    return CallDone(await asyncio.to_thread(_shortened, parts, call, output))
+
+
+def _shortened(parts: RuntimeParts, call: ToolCall, output: ToolOutput) -> ToolResult:
+    """Keep a long output, then cut it: the row that will refer to it comes last, so a crash leaves no empty reference.
+
+    Megabytes are looked through here, and written: a matter for a thread.
+    """
+    text = mend(output.text)
+    ref, where = None, ""
+    if parts.outputs is not None:
+        try:
+            ref = parts.outputs.keep(text)
+            where = f"; read_output with ref {ref} shows it"
+        except OSError as error:
+            _LOG.warning("an output of %d characters could not be kept: %s", len(text), error)
+            where = " and could not be kept"
+    shown_, _ = head_and_tail(text, parts.limits.tool_result_chars_max, where)
+    return ToolResult(call.id, call.name, shown_, output.error, ref)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,8 @@ from coterie.ports.feed import Delta
 from coterie.ports.rows import Change
 from coterie.runtime.tools.catalogue import native_tools
 from coterie.runtime.tools.delegating import delegating_tools
+from coterie.runtime.tools.kept import read_output_tool
+from coterie.storage.blobs import FileOutputs
 from coterie.storage.sqlite.store import SqliteStore
 
 NOTED: Final = '- {when: {user: \'"kind": "completion"\'}, reply: {text: noted}}\n'
@@ -307,24 +309,6 @@ async def test_a_spoilt_row_fails_the_turns_that_need_it_and_no_others(stage: Se
     assert (await host.turns(lead), len(host.asked("worker"))) == (3, asked)
 
 
-async def test_a_flood_from_a_tool_is_cut_before_it_is_kept(stage: SetStage) -> None:
-    """Case 117: thirteen megabytes are neither stored nor sent; both ends are there, and the session goes on."""
-    command = "echo begin; head -c 13000000 /dev/zero | tr '\\\\0' x; echo; echo end"
-    call = f'{{tool: bash, arguments: {{command: "{command}"}}}}'
-    host = await stage(f"- {{when: {{user: go, last: user}}, reply: {{calls: [{call}]}}}}\n", DONE)
-    session = await host.session(mode="auto", folder=True)
-    await host.prompt(session, "go")
-    assert (await host.ended(session)).state is TurnState.COMPLETED
-    await host.prompt(session, "more")
-    assert (await host.ended(session)).state is TurnState.COMPLETED
-
-    (text,) = await host.results(session)
-    assert len(text) <= host.settings.limits.tool_result_chars_max
-    assert text.startswith("begin\nxxx")
-    assert text.endswith("\nend\nexit status 0")
-    assert all(len(json.dumps(request)) < 100_000 for request in host.asked())
-
-
 async def test_bytes_that_are_no_text_spoil_nothing(stage: SetStage) -> None:
     """Case 141: they are replaced where they come in, so every later request can be written."""
     host = await stage(
@@ -378,9 +362,10 @@ async def test_what_an_agent_is_told_is_what_there_is_now(stage: SetStage) -> No
     assert gone["code"] == "NOT_FOUND"
     await host.until(lambda server: bool(server.requests))
     offered = {tool["function"]["name"]: tool["function"]["description"] for tool in host.asked()[0]["tools"]}
+    kept = read_output_tool(host.engine.store, FileOutputs(host.settings.data_dir), 0)
     given_away = delegating_tools(host.engine.operations.host.delegates, host.engine.supervisor)
     plugins = load_tools(host.engine.operations, {}).values()
-    known = [*native_tools(closed=(), environment={}), *given_away, *plugins]
+    known = [*native_tools(closed=(), environment={}), kept, *given_away, *plugins]
     assert offered == {tool.spec.name: tool.spec.description for tool in known}
 
 

@@ -101,6 +101,8 @@ class ToolResult:
     name: str
     text: str
     error: bool = False
+    ref: str | None = None
+    """Where the whole output is kept, if *text* is only its head and tail: the SHA-256 of it, in hexadecimal digits."""
 
 
 @dataclass(frozen=True, slots=True)

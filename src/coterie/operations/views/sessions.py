@@ -141,6 +141,8 @@ class ItemView(View):
     call_id: str | None = None
     tool: str | None = None
     error: bool | None = None
+    output_ref: str | None = None
+    """Where the whole output is kept if `text` is only its head and tail: the file `blobs/<outputRef>`."""
     unread: bool | None = None
     """The turn that it was meant for was stopped before its model was shown it; the next turn shows it as history."""
     origin: dict[str, str] | None = None
@@ -171,7 +173,7 @@ class ItemView(View):
             case Report(delegation_id, agent, status, text):
                 ran = {"id": delegation_id, "agent": agent, "status": status}
                 return cls(number=number, turn_id=turn_id, kind="report", created_at=at, text=text, delegation=ran)
-            case ToolResult(call_id, name, text, error):
+            case ToolResult(call_id, name, text, error, ref):
                 return cls(
                     number=number,
                     turn_id=turn_id,
@@ -181,6 +183,7 @@ class ItemView(View):
                     call_id=call_id,
                     tool=name,
                     error=error or None,
+                    output_ref=ref,
                 )
 
 

@@ -14,7 +14,7 @@ from coterie.runtime.tools.arguments import ArgumentsT, UnfitError, parse
 from coterie.runtime.tools.ground import Ground, ground_of
 
 OUTPUT_CHARS_MAX: Final = 1_000_000
-"""How much one output may hold; the caller cuts further to what a context carries."""
+"""How much of a file one output may hold: more of it is read by another call."""
 
 ResultT = TypeVar("ResultT")
 

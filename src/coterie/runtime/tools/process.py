@@ -16,8 +16,10 @@ from typing import IO, Final
 
 from coterie.core.text import mend
 from coterie.runtime.tools.leftover import Mark
-from coterie.runtime.tools.native import OUTPUT_CHARS_MAX, see_through
+from coterie.runtime.tools.native import see_through
 
+OUTPUT_BYTES_MAX: Final = 16_000_000
+"""How much of one output is held in memory; the caller keeps it and shows head and tail."""
 _DRAIN_S: Final = 1.0
 _PASSED_ON: Final = frozenset({"PATH", "HOME", "LANG", "TERM", "TMPDIR", "USER", "SHELL"})
 
@@ -69,7 +71,7 @@ async def run_group(program: Program, timeout_s: float) -> Ended:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_DRAIN_S):
                 await sink.closed.wait()
-        return Ended(status, sink.text())
+        return Ended(status, await asyncio.to_thread(sink.text))
 
 
 async def _start(
@@ -144,8 +146,8 @@ class _Sink(asyncio.Protocol):
             del self.tail[:excess]
 
 
-_TAIL_BYTES: Final = OUTPUT_CHARS_MAX // 3
-_HEAD_BYTES: Final = OUTPUT_CHARS_MAX - _TAIL_BYTES - 500
+_TAIL_BYTES: Final = OUTPUT_BYTES_MAX // 3
+_HEAD_BYTES: Final = OUTPUT_BYTES_MAX - _TAIL_BYTES
 
 
 @contextlib.asynccontextmanager

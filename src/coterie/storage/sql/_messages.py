@@ -223,6 +223,7 @@ class SqlItems:
                 session_id=session_id,
                 turn_id=turn_id,
                 kind=_NAMES[type(item)],
+                ref=item.ref if isinstance(item, ToolResult) else None,
                 body=_ENCODER.encode(item).decode(),
                 now=now,
             )
@@ -237,6 +238,10 @@ class SqlItems:
             NumberedItem(number, turn_id, _DECODERS[kind].decode(body), created_at)
             for number, turn_id, kind, body, created_at in rows
         )
+
+    def names(self, session_id: SessionId, ref: str) -> bool:
+        """See the port."""
+        return self._driver.one("names_output", session_id=session_id, ref=ref) is not None
 
     def usage(self, turn: Turn) -> tuple[Usage, ...]:
         """See the port."""

@@ -148,10 +148,12 @@ CREATE TABLE items (
     number {int} NOT NULL,
     turn_id {key} NOT NULL,
     kind TEXT NOT NULL,
+    ref {key},
     body TEXT NOT NULL,
     created_at {int} NOT NULL,
     PRIMARY KEY (session_id, number)
 ) {clustered};
+CREATE INDEX items_ref ON items (session_id, ref) WHERE ref IS NOT NULL;
 
 CREATE TABLE changes (
     number {position},
