@@ -15,7 +15,7 @@ from coterie.core.ledger.message import Joined, Kind, Message
 from coterie.core.ledger.states import SETTLED
 from coterie.core.permission import Mode, covers, resolve
 from coterie.core.session.session import Session
-from coterie.core.turn.items import PersonText, Reply, Report, SessionText, ToolResult, Usage, total
+from coterie.core.turn.items import Checkpoint, PersonText, Reply, Report, SessionText, ToolResult, Usage, total
 from coterie.core.turn.states import TURN_TABLE, TurnState
 from coterie.core.turn.turn import Turn
 from coterie.ports.rows import HostFacts, Input, NumberedItem, PairGrant, PairRequest, Violation
@@ -115,7 +115,7 @@ class Witness:
                     assert turn.state in (UNREAD if unread else READ)
                 case SessionText(origin):
                     self._spoken[session, origin.message_id] += 1
-                case Reply(usage=usage):
+                case Reply(usage=usage) | Checkpoint(usage=usage):
                     self._used[turn.id].append(usage)
                 case ToolResult() | Report():
                     pass

@@ -9,7 +9,6 @@ from coterie.core.ids import ChainId, MessageId, RequestId, SessionId, TurnId
 from coterie.core.ledger.message import Message
 from coterie.core.ledger.states import SETTLED
 from coterie.core.session.session import Session, status_of
-from coterie.core.turn.items import Item
 from coterie.core.turn.turn import Turn
 from coterie.ports.rows import (
     Acceptance,
@@ -28,8 +27,6 @@ from coterie.ports.store import Tx
 CREATED_MAX = 8
 EXCHANGES_MAX = 4
 PAGE_MAX = 512
-SHORT_ITEMS = 32
-"""Items of a transcript that is read without a change of thread."""
 QUEUE_MAX = 100
 """Inputs that a list of a queue shows."""
 PENDING_MAX = 100
@@ -85,15 +82,6 @@ class Queue:
     waiting: int
     inputs: tuple[tuple[Input, Message | None], ...]
     """The first of them, each with its message."""
-
-
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """A turn with what its worker needs to run it."""
-
-    turn: Turn
-    session: Session
-    items: tuple[Item, ...]
 
 
 def result(tx: Tx, which: WhichResult) -> tuple[bool, Message | None]:
@@ -256,26 +244,6 @@ def chain(
     if reader is not None and not found and not after:
         raise NotFoundError("chain", used.id)
     return used, found
-
-
-def is_short(tx: Tx, turn_id: TurnId) -> bool:
-    """Whether the transcript that a turn is run with is read in a moment; so is that there is none."""
-    turn = tx.turns.get(turn_id)
-    return turn is None or not tx.items.page(turn.session_id, SHORT_ITEMS, 1)
-
-
-def whole_turn(tx: Tx, turn_id: TurnId) -> Whole | None:
-    """A turn, its session and the whole transcript; None if there is none, or its session is deleted."""
-    turn = tx.turns.get(turn_id)
-    session = tx.sessions.get(turn.session_id) if turn else None
-    if turn is None or session is None:
-        return None
-    found: list[Item] = []
-    after = 0
-    while page := tx.items.page(turn.session_id, after, PAGE_MAX):
-        found += [numbered.item for numbered in page]
-        after = page[-1].number
-    return Whole(turn, session, tuple(found))
 
 
 def turn_now(tx: Tx, turn_id: TurnId) -> tuple[Turn, Session] | None:

@@ -37,6 +37,7 @@ from coterie.runtime.tools.catalogue import native_tools
 from coterie.runtime.tools.delegating import delegating_tools
 from coterie.runtime.tools.kept import read_output_tool
 from coterie.runtime.tools.leftover import end_leftovers
+from coterie.runtime.tools.project_notes import ProjectNotes
 from coterie.runtime.tools.shell import can_confine
 from coterie.settings import Settings, model_hint
 from coterie.storage.blobs import FileOutputs
@@ -215,6 +216,7 @@ def _put_together(
         delegates,
         settings.denied,
         outputs,
+        ProjectNotes([settings.data_dir]),
     )
     supervisor = Supervisor(parts, settings.limits.turns_max)
     delegates.run_by(Delegate(parts, Person(store, world.feed, None)).run)

@@ -246,12 +246,20 @@ class Items(Protocol):
         """Items with numbers above *after*, in order."""
         ...
 
+    def checkpoint(self, session_id: SessionId) -> NumberedItem | None:
+        """The newest checkpoint of a transcript."""
+        ...
+
+    def sizes(self, session_id: SessionId, after: int, before: int | None, limit: int) -> tuple[tuple[int, int], ...]:
+        """Number and stored length of items above *after* and, if given, below *before*, newest first."""
+        ...
+
     def names(self, session_id: SessionId, ref: str) -> bool:
         """Whether a tool result of the transcript refers to the kept output *ref*."""
         ...
 
     def usage(self, turn: Turn) -> tuple[Usage, ...]:
-        """What the written replies of a turn have used."""
+        """What the written replies and checkpoints of a turn have used."""
         ...
 
     def copy(self, source: SessionId, target: SessionId, up_to: int | None) -> int:

@@ -1,5 +1,6 @@
 """Runs one delegation: the same loop as a turn's, in memory, with fewer tools and for one report."""
 
+import asyncio
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -17,16 +18,19 @@ from coterie.core.turn.loop import (
     Replied,
     RunTools,
     Started,
+    Summarise,
     ToolsFinished,
     advance,
 )
 from coterie.core.turn.start import binding_for
 from coterie.core.turn.states import TurnState
 from coterie.operations.approving import Person
-from coterie.runtime.effects import RuntimeParts, Scene, ask, call_tool
+from coterie.runtime.effects import RuntimeParts, Scene, Sight, ask, call_tool
 from coterie.runtime.subagents.delegations import Delegation, DelegationFailedError
 
-NOT_FOR_SUBAGENTS: Final = frozenset({"task", "task_wait", "task_list", "task_stop", "session_task", "ask_user"})
+NOT_FOR_SUBAGENTS: Final = frozenset(
+    {"task", "task_wait", "task_list", "task_stop", "session_task", "ask_user", "read_output"}
+)
 """Tools that no definition can give: a subagent reports to its session, and speaks to nobody else."""
 _RULES: Final = (
     "You are a subagent of this session: you were given one piece of work, and nobody answers questions. Your last "
@@ -41,8 +45,9 @@ class _Work:
     one: Delegation
     parts: RuntimeParts
     """With the tools of its definition alone."""
-    binding: Binding
+    sight: Sight
     items: list[Item]
+    """What the sight shows; it grows."""
 
 
 class Delegate:
@@ -58,8 +63,12 @@ class Delegate:
             DelegationFailedError: It came to no answer.
         """
         given = [name for name in one.definition.tools if name in self._parts.tools and name not in NOT_FOR_SUBAGENTS]
-        parts = replace(self._parts, tools={name: self._parts.tools[name] for name in given})
-        work = _Work(one, parts, self._binding(one, await self._now(one)), [PersonText(one.prompt)])
+        # Kept outputs are named by the transcript of a session, which these are not in.
+        parts = replace(self._parts, tools={name: self._parts.tools[name] for name in given}, outputs=None)
+        scene, items = await self._now(one), list[Item]([PersonText(one.prompt)])
+        path = scene.session.project_path
+        notes = () if path is None else await asyncio.to_thread(parts.project_notes, path)
+        work = _Work(one, parts, Sight(self._binding(one, scene), items, 0, notes), items)
         loop = LoopTurn(parts.limits.model_requests_max)
         outcome: Outcome = Started()
         while True:
@@ -72,8 +81,8 @@ class Delegate:
                         outcome = await self._ask(work, effect)
                     case RunTools(calls):
                         outcome = ToolsFinished(tuple([await self._call(work, call) for call in calls]))
-                    case AwaitReports():
-                        raise AssertionError("a subagent gives nothing away")
+                    case AwaitReports() | Summarise():
+                        raise AssertionError("a subagent gives nothing away, and drops what does not fit")
                     case Finish():
                         return _said(effect)
 
@@ -84,7 +93,7 @@ class Delegate:
         instruction = "\n".join(text for text in (_RULES, one.definition.instructions, effect.instruction) if text)
         one.requests += 1
         scene = await self._now(one)
-        outcome = await ask(work.parts, scene, work.binding, work.items, instruction=instruction, live=False)
+        outcome = await ask(work.parts, scene, work.sight, instruction=instruction, live=False)
         if isinstance(outcome, Replied):
             one.used = total((one.used, outcome.reply.usage))
         return outcome

@@ -6,7 +6,7 @@ What comes back is a value in every case; a fault of a tool is a result that the
 import asyncio
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -17,11 +17,12 @@ from coterie.core.limits import Limits
 from coterie.core.model_ref import Binding
 from coterie.core.permission import Decision, Mode, Risk, Rule, decide, least, refusing, resolve
 from coterie.core.session.session import Session
-from coterie.core.text import head_and_tail, mend, nearest
+from coterie.core.text import head_and_tail, is_blank, mend, nearest
 from coterie.core.thinking import applied
-from coterie.core.turn.context import shown
-from coterie.core.turn.instructions import instructions
-from coterie.core.turn.items import Item, ToolCall, ToolResult
+from coterie.core.turn.context import UserPart
+from coterie.core.turn.fitting import FILL, WINDOW_TOKENS, allowance, fit, measure, shortened, transcribed, weight
+from coterie.core.turn.instructions import SUMMARY, ProjectNote, instructions
+from coterie.core.turn.items import Item, ToolCall, ToolResult, Usage
 from coterie.core.turn.loop import ModelFailed, Replied
 from coterie.core.turn.turn import Turn
 from coterie.operations.approving import Person, is_allowed
@@ -36,6 +37,8 @@ from coterie.ports.tool import Invocation, Tool, ToolOutput
 from coterie.runtime.live import live_text
 
 _LOG: Final = logging.getLogger(__name__)
+_SUMMARY_PART: Final = 8
+"""The part of a window that a summary may fill, as a divisor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,8 @@ class RuntimeParts:
     """What is refused in every mode."""
     outputs: Outputs | None = None
     """Where long outputs are kept; None keeps head and tail only."""
+    project_notes: Callable[[str], Sequence[ProjectNote]] = lambda _: ()
+    """Reads what a project folder tells agents; called in a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,30 +85,67 @@ class CallDone:
     shows: tuple[MessageId, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What a model is asked with, besides instructions and tools of the host."""
+
+    binding: Binding
+    items: Sequence[Item]
+    left_out: int
+    """Entries of the transcript before *items* that no checkpoint covers."""
+    notes: Sequence[ProjectNote] = ()
+
+    @property
+    def window(self) -> int:
+        """What the model takes, in tokens."""
+        return self.binding.context_window or WINDOW_TOKENS
+
+
 async def ask(
-    parts: RuntimeParts,
-    scene: Scene,
-    binding: Binding,
-    items: Sequence[Item],
-    *,
-    instruction: str | None,
-    live: bool = True,
+    parts: RuntimeParts, scene: Scene, sight: Sight, *, instruction: str | None, live: bool = True
 ) -> Replied | ModelFailed:
-    """Send one request; *live* shows its text as it arrives."""
+    """Send one request that fits the model's window; *live* shows its text as it arrives."""
     turn = scene.turn
 
     def show(text: str) -> None:
         if live:
             parts.feed.publish(Delta(turn.session_id, turn.id, text))
 
-    request = ModelRequest(
-        binding,
-        instructions(scene.session, scene.mode(parts.permission_default), instruction),
-        shown(items),
-        tuple(tool.spec for tool in parts.tools.values()),
-        applied(scene.session.thinking, binding),
-    )
+    told = _instructions(parts, scene, sight, instruction)
+    room = allowance(sight.items, _overhead(parts, told), sight.window)
+    tools = tuple(tool.spec for tool in parts.tools.values())
+    seen = fit(sight.items, sight.left_out, room)
+    request = ModelRequest(sight.binding, told, seen, tools, applied(scene.session.thinking, sight.binding))
     return await parts.provider.ask(request, show)
+
+
+def request_tokens(parts: RuntimeParts, scene: Scene, sight: Sight) -> int:
+    """The tokens that the next request would take if nothing were left out."""
+    return measure(sight.items, _overhead(parts, _instructions(parts, scene, sight, None)))
+
+
+async def summarise(parts: RuntimeParts, sight: Sight) -> tuple[str, Usage]:
+    """Let the model summarise the items of *sight*; returns its text, blank where there is none, and what was used."""
+    text = transcribed(sight.items, int(FILL * sight.window) - weight([UserPart(SUMMARY)]))
+    request = ModelRequest(sight.binding, SUMMARY, (UserPart(text),), ())
+    outcome = await parts.provider.ask(request, lambda _: None)
+    if isinstance(outcome, ModelFailed):
+        _LOG.warning("no summary by %s: %s", sight.binding.key, outcome.message)
+        return "", Usage()
+    reply = outcome.reply
+    return "" if is_blank(reply.text) else shortened(reply.text, sight.window // _SUMMARY_PART), reply.usage
+
+
+def _instructions(parts: RuntimeParts, scene: Scene, sight: Sight, extra: str | None) -> str:
+    return instructions(scene.session, scene.mode(parts.permission_default), extra, sight.notes)
+
+
+def _overhead(parts: RuntimeParts, told: str) -> int:
+    """The estimate for what a request carries besides the transcript."""
+    specs = [tool.spec for tool in parts.tools.values()]
+    return weight(UserPart(f"{one.name}{one.description}{json.dumps(one.parameters)}") for one in specs) + weight(
+        [UserPart(told)]
+    )
 
 
 async def call_tool(parts: RuntimeParts, scene: Scene, call: ToolCall, person: Person) -> CallDone:

@@ -13,21 +13,33 @@ from typing import Any, Final, TypeVar
 
 from coterie.app import describe
 from coterie.app.append_items import AppendToTurn, append_items
-from coterie.app.describe import Whole
+from coterie.app.recall import Outline, Recall, Recalled, outline, recall
 from coterie.app.settle_turn import Settled, SettleTurn, settle_turn
 from coterie.app.take_news import TakeNews, take_news
 from coterie.core.codes import Code
 from coterie.core.errors import StorageError, StorageUnknownError
 from coterie.core.ids import MessageId, TurnId
 from coterie.core.ledger.message import Kind
-from coterie.core.model_ref import Binding
 from coterie.core.refusal import Refusal
-from coterie.core.turn.items import Item, Report, ToolCall, ToolResult, Usage, total
+from coterie.core.turn.fitting import BYTES_PER_TOKEN, KEPT, older
+from coterie.core.turn.instructions import ProjectNote
+from coterie.core.turn.items import (
+    Checkpoint,
+    Item,
+    PersonText,
+    Report,
+    SessionText,
+    ToolCall,
+    ToolResult,
+    Usage,
+    total,
+)
 from coterie.core.turn.loop import (
     AppendItems,
     AskModel,
     AwaitReports,
     CancelAsked,
+    Crowded,
     Effect,
     Finish,
     LoopTurn,
@@ -36,8 +48,11 @@ from coterie.core.turn.loop import (
     Reported,
     RunTools,
     Started,
+    Summarise,
+    Summarised,
     ToolsFinished,
     advance,
+    is_crowded,
     joined,
 )
 from coterie.core.turn.start import binding_for
@@ -47,7 +62,7 @@ from coterie.operations.approving import Person
 from coterie.ports.feed import Listener
 from coterie.ports.slots import Slots
 from coterie.ports.store import C, R, UseCase
-from coterie.runtime.effects import RuntimeParts, Scene, ask, call_tool
+from coterie.runtime.effects import RuntimeParts, Scene, Sight, ask, call_tool, request_tokens, summarise
 
 T = TypeVar("T")
 LOOK_S: Final = 3.0
@@ -66,16 +81,22 @@ class _Run:
     """What a worker keeps in memory of its turn; all of it can be read again."""
 
     turn_id: TurnId
-    binding: Binding
+    sight: Sight
     loop: LoopTurn
-    items: list[Item]
     listener: Listener
+    last: int = 0
+    """Number of the newest item."""
     results: list[ToolResult] = field(default_factory=list[ToolResult])
     """Results that no item has yet."""
     shows: list[MessageId] = field(default_factory=list[MessageId])
     """Messages whose outcome those results show."""
     used: Usage = field(default_factory=Usage)
-    """What its replies have used."""
+    """What its replies and summaries have used."""
+
+    def remember(self, recalled: Recalled) -> None:
+        """Take what was read of the transcript for what the model is shown."""
+        self.last = recalled.last
+        self.sight = replace(self.sight, items=recalled.items, left_out=recalled.left_out)
 
 
 class Worker:
@@ -107,17 +128,18 @@ class Worker:
 
     async def _run(self, turn_id: TurnId) -> Turn | None:
         with self._parts.feed.listen([turn_id]) as listener:
-            whole = await self._whole(turn_id)
-            if whole is None or whole.turn.state is not TurnState.RUNNING:
+            begun = await self._parts.store.read(outline, turn_id, brief=True)
+            if begun is None or begun.turn.state is not TurnState.RUNNING:
                 return None
-            ready = await self._ready(whole)
+            ready = await self._ready(begun)
             if isinstance(ready, Refusal):
                 return await self._settle(turn_id, Finish(ready.code, ready.message), None)
             # Only the ledger's own kind of the input can excuse a silent reply, never a text.
             loop = LoopTurn(
-                self._parts.limits.model_requests_max, may_be_silent=whole.turn.kind == Kind.COMPLETION.value
+                self._parts.limits.model_requests_max, may_be_silent=begun.turn.kind == Kind.COMPLETION.value
             )
-            run = _Run(turn_id, ready, loop, list(whole.items), listener)
+            run = _Run(turn_id, ready, loop, listener)
+            run.remember(await self._recall(begun, ready))
             try:
                 return await self._until_finished(run)
             except _LostError:
@@ -127,12 +149,18 @@ class Worker:
         """Settle a turn whose worker broke; returns the turn that its slot goes on to."""
         return await self._settle(turn_id, Finish(Code.INTERNAL, message), None)
 
-    async def _ready(self, whole: Whole) -> Binding | Refusal:
-        path = whole.session.project_path
+    async def _ready(self, begun: Outline) -> Sight | Refusal:
+        path = begun.session.project_path
         # In a thread: a network drive may take its time to answer.
-        if path is not None and not await asyncio.to_thread(os.path.isdir, path):
+        notes = () if path is None else await asyncio.to_thread(self._notes, path)
+        if notes is None:
             return Refusal(Code.FOLDER_GONE, f"The project folder {path} is not there any more.")
-        return binding_for(whole.session, self._parts.models, self._parts.model_hint)
+        binding = binding_for(begun.session, self._parts.models, self._parts.model_hint)
+        return binding if isinstance(binding, Refusal) else Sight(binding, [], 0, notes)
+
+    def _notes(self, path: str) -> Sequence[ProjectNote] | None:
+        """What the project tells agents; None if its folder is gone."""
+        return self._parts.project_notes(path) if os.path.isdir(path) else None  # noqa: PTH112 - as it is stored
 
     async def _until_finished(self, run: _Run) -> Turn | None:
         outcome: Outcome = Started()
@@ -158,6 +186,8 @@ class Worker:
                 return await self._run_tools(run, calls)
             case AwaitReports():
                 return await self._interruptible(run, self._await_reports(run))
+            case Summarise():
+                return await self._summarise(run, scene, effect)
             case Finish():
                 raise AssertionError("finishing is not a step of its own")
 
@@ -173,7 +203,9 @@ class Worker:
         reports = self._taken(run)
         if reports:
             await self._append(run, reports)
-        asking = ask(self._parts, scene, run.binding, run.items, instruction=effect.instruction)
+        if is_crowded(run.loop, request_tokens(self._parts, scene, run.sight), run.sight.window):
+            return Crowded(replace(effect, after_s=0.0))
+        asking = ask(self._parts, scene, run.sight, instruction=effect.instruction)
         outcome = await self._interruptible(run, asking)
         if isinstance(outcome, Replied):
             run.used = total((run.used, outcome.reply.usage))
@@ -202,12 +234,33 @@ class Worker:
     async def _take_news(self, run: _Run) -> None:
         """Let what is meant for the turn join it: steering, and messages that it may take in."""
         took = await self._persisted(take_news, TakeNews(run.turn_id), None)
-        whole = await self._whole(run.turn_id)
-        if whole is None:
-            raise _LostError
+        recalled = await self._recalled(run)
         # After a commit of unknown end a second try finds nothing, but the transcript tells what has joined.
-        if took or len(whole.items) > len(run.items):
-            run.loop, run.items = joined(run.loop), list(whole.items)
+        if took or recalled.last > run.last:
+            run.loop = joined(run.loop)
+            run.remember(recalled)
+
+    async def _summarise(self, run: _Run, scene: Scene, effect: Summarise) -> Outcome:
+        """Write a checkpoint over what is older; where nothing is, the request goes on as it is."""
+        recalled = await self._recalled(run)
+        count = older(recalled.items, int(KEPT * run.sight.window))
+        covered = recalled.numbered[:count]
+        up_to = covered[-1].number if covered else 0
+        if up_to <= recalled.covered:
+            return Summarised(effect.asking)
+        told = summarise(self._parts, replace(run.sight, items=[one.item for one in covered]))
+        summary = await self._interruptible(run, told)
+        if isinstance(summary, CancelAsked):
+            return summary
+        text, used = summary
+        run.used = total((run.used, used))
+        if not text:
+            return Summarised(effect.asking, failed=True)
+        mine = (one for one in covered if one.turn_id == scene.turn.id)
+        asked = next((one.number for one in mine if isinstance(one.item, PersonText | SessionText)), None)
+        await self._append(run, (Checkpoint(text, up_to, asked, used),))
+        run.remember(await self._recalled(run))
+        return Summarised(effect.asking)
 
     async def _run_tools(self, run: _Run, calls: Sequence[ToolCall]) -> ToolsFinished | CancelAsked:
         """Run calls one after the other: an agent that spawns and then waits means that order."""
@@ -222,10 +275,17 @@ class Worker:
             run.shows += done.shows
         return ToolsFinished(tuple(run.results))
 
-    async def _whole(self, turn_id: TurnId) -> Whole | None:
-        store = self._parts.store
-        short = await store.read(describe.is_short, turn_id, brief=True)
-        return await store.read(describe.whole_turn, turn_id, brief=short)
+    async def _recalled(self, run: _Run) -> Recalled:
+        """What is in the transcript now, as far as the model could be shown it."""
+        found = await self._parts.store.read(outline, run.turn_id, brief=True)
+        if found is None:
+            raise _LostError
+        return await self._recall(found, run.sight)
+
+    async def _recall(self, found: Outline, sight: Sight) -> Recalled:
+        # Twice what fits, so that a summary is given what is about to be left out.
+        reading = Recall(found.session.id, 2 * sight.window * BYTES_PER_TOKEN)
+        return await self._parts.store.read(recall, reading, brief=found.short)
 
     async def _now(self, turn_id: TurnId) -> Scene:
         found = await self._parts.store.read(describe.turn_now, turn_id, brief=True)
@@ -239,12 +299,12 @@ class Worker:
         command = AppendToTurn(run.turn_id, items, tuple(run.shows))
 
         async def is_there() -> bool:
-            whole = await self._whole(run.turn_id)
-            return whole is not None and len(whole.items) > len(run.items)
+            return (await self._recalled(run)).last > run.last
 
         if not await self._persisted(append_items, command, is_there):
             raise _LostError
-        run.items += items
+        run.last += len(items)
+        run.sight = replace(run.sight, items=[*run.sight.items, *items])
         run.shows, run.results = [], []
 
     async def _settle(self, turn_id: TurnId, finish: Finish, run: _Run | None) -> Turn | None:

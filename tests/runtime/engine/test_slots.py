@@ -6,10 +6,11 @@ from typing import Any, cast
 
 from tests.runtime.engine.conftest import BOUND_S, SetStage
 
-from coterie.app import describe, recover
+from coterie.app import recover
 from coterie.app.claim_turn import anything_ready
 from coterie.app.expire import anything_due
 from coterie.app.idempotency import anything_old
+from coterie.app.recall import outline
 from coterie.core.ids import TurnId
 from coterie.core.limits import Limits
 from coterie.core.permission import Mode
@@ -35,12 +36,11 @@ class OvertakenStore:
     async def read(self, query: Query[C, R], command: C, *, brief: bool = False) -> R:
         """What is ready is so until it is taken; a turn runs until it is over."""
         del command, brief
-        if query is describe.whole_turn:
+        if query is outline:
             await self.over.wait()
             return cast("R", None)
         answers: dict[Any, object] = {
             anything_due: False,
-            describe.is_short: True,
             anything_old: False,
             anything_ready: not self.overtaken.is_set(),
             recover.turns_running_here: (),

@@ -13,6 +13,7 @@ from coterie.app import describe, recover
 from coterie.app.append_items import append_items
 from coterie.app.open_session import OpenSession, open_session
 from coterie.app.prompt_session import PromptSession, prompt_session
+from coterie.app.recall import Recall, recall
 from coterie.app.settle_turn import settle_turn
 from coterie.core.errors import StorageError, StorageUnknownError
 from coterie.core.ids import HostId
@@ -106,10 +107,11 @@ async def _turn(path: Path, refused: Callable[..., Any], *, after: bool) -> Asyn
             while (found := await store.read(describe.turn_now, prompted.turn_id)) and found[0].ended_at is None:
                 await listener.wait(0.1)
     yield moody, model
-    whole = await store.read(describe.whole_turn, prompted.turn_id)
-    assert whole is not None
-    kinds: list[type[Item]] = [type(item) for item in whole.items]
-    assert (whole.turn.state, whole.turn.result) == (TurnState.COMPLETED, "done")
+    ended = await store.read(describe.turn_now, prompted.turn_id)
+    assert ended is not None
+    recalled = await store.read(recall, Recall(session.id, 10_000))
+    kinds: list[type[Item]] = [type(item) for item in recalled.items]
+    assert (ended[0].state, ended[0].result) == (TurnState.COMPLETED, "done")
     assert kinds == [PersonText, Reply, ToolResult, Reply]
     await supervisor.stop()
     await store.close()

@@ -14,7 +14,7 @@ from tests.simulation.host.requests import MADE, Request, Wire
 from coterie.core.ids import MessageId, SessionId, TurnId
 from coterie.core.ledger.message import Kind, Message
 from coterie.core.ledger.states import SETTLED, MessageState
-from coterie.core.turn.items import PersonText, Reply, Report, SessionText, ToolResult
+from coterie.core.turn.items import Checkpoint, PersonText, Reply, Report, SessionText, ToolResult
 from coterie.core.turn.states import TurnState
 from coterie.core.turn.turn import Turn
 from coterie.ports.rows import Input
@@ -270,6 +270,8 @@ class HostWitness:
                     yield origin.message_id
                 case Report(delegation_id):
                     yield delegation_id
+                case Checkpoint():
+                    raise AssertionError("no life is so long that it has to be summarised")
         for id_, text in last.items():
             turn = self.turns[id_]
             assert turn.state is not TurnState.COMPLETED or turn.result == text, "a turn ends with its last words"

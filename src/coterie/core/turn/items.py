@@ -118,4 +118,16 @@ class Report:
     nonce: str
 
 
-Item: TypeAlias = PersonText | SessionText | Reply | ToolResult | Report
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What stands in a context for everything before it: a summary that a model wrote. The transcript keeps all."""
+
+    text: str
+    up_to: int
+    """Number of the last item that it covers."""
+    asked: int | None = None
+    """Number of an item among those that is shown all the same: what the turn was asked in which it was made."""
+    usage: Usage = field(default_factory=Usage)
+
+
+Item: TypeAlias = PersonText | SessionText | Reply | ToolResult | Report | Checkpoint

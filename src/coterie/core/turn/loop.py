@@ -8,12 +8,15 @@ here and is tested without a network.
 - The first settled reply to a completion that the ledger delivered may be silent.
 - A turn whose delegations still run stays open: it sleeps until one has ended, and asks again with its report.
 - Transient faults are retried at most three times, unless the vendor asks for more patience than a minute.
+- A request that is near the window of the model waits for a summary of what is older, at most one for each reply. After
+  one that failed the turn tries no more: its requests drop the oldest exchanges instead (`core.turn.fitting`).
 """
 
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from coterie.core.codes import Code
+from coterie.core.turn.fitting import FILL
 from coterie.core.turn.items import Item, Reply, Report, ToolCall, ToolResult
 from coterie.core.turn.silence import INSTRUCTION, is_silent
 
@@ -39,6 +42,10 @@ class LoopTurn:
     """Delegations that run for the turn, or whose reports it was not told: it stays open for them."""
     silent_once: bool = False
     """The last reply was silent, so the next one must not be."""
+    crowded_at: int = -1
+    """Settled replies at the newest summary."""
+    unsummarised: bool = False
+    """A summary of this turn has failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +92,23 @@ class CancelAsked:
     """A fence was found: somebody who may has cancelled the turn."""
 
 
-Outcome: TypeAlias = Started | Replied | ModelFailed | ToolsFinished | Reported | CancelAsked
+@dataclass(frozen=True, slots=True)
+class Crowded:
+    """The context is near the window of the model, so nothing was asked yet."""
+
+    asking: "AskModel"
+
+
+@dataclass(frozen=True, slots=True)
+class Summarised:
+    """The attempt at a summary is over."""
+
+    asking: "AskModel"
+    failed: bool = False
+    """The model gave none: it failed, or said nothing."""
+
+
+Outcome: TypeAlias = Started | Replied | ModelFailed | ToolsFinished | Reported | CancelAsked | Crowded | Summarised
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +140,14 @@ class AwaitReports:
 
 
 @dataclass(frozen=True, slots=True)
+class Summarise:
+    """Let the model summarise what is older, and write a checkpoint."""
+
+    asking: AskModel
+    """What waits for it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Finish:
     """Settle the turn; *items* are written with it."""
 
@@ -127,7 +158,7 @@ class Finish:
     cancelled: bool = False
 
 
-Effect: TypeAlias = AskModel | AppendItems | RunTools | AwaitReports | Finish
+Effect: TypeAlias = AskModel | AppendItems | RunTools | AwaitReports | Summarise | Finish
 
 
 def advance(turn: LoopTurn, outcome: Outcome) -> tuple[LoopTurn, tuple[Effect, ...]]:
@@ -143,8 +174,23 @@ def advance(turn: LoopTurn, outcome: Outcome) -> tuple[LoopTurn, tuple[Effect, .
             return _ask_again(turn, AppendItems(results))
         case Reported(reports):
             return _ask_again(turn, AppendItems(reports))
+        case Crowded(asking):
+            return replace(turn, crowded_at=turn.requests), (Summarise(asking),)
+        case Summarised(asking, failed):
+            return replace(turn, unsummarised=failed), (asking,)
         case CancelAsked():  # pragma: no branch - the last of all
             return turn, (Finish(cancelled=True),)
+
+
+def is_crowded(turn: LoopTurn, tokens: int, window: int) -> bool:
+    """Whether a request of *tokens* waits for a summary.
+
+    Args:
+        turn: Whose request it is.
+        tokens: What the request would take.
+        window: What the model takes at most.
+    """
+    return tokens > FILL * window and not turn.unsummarised and turn.crowded_at < turn.requests
 
 
 def joined(turn: LoopTurn) -> LoopTurn:

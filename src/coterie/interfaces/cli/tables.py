@@ -99,6 +99,7 @@ def item_lines(item: Answer) -> list[str | Text]:
         "session": f"{origin.get('kind', 'message')} from {origin.get('sourceTitle', 'a session')}",
         "reply": "reply",
         "tool_result": f"{item.get('tool', 'tool')} {'failed' if item.get('error') else 'answered'}",
+        "checkpoint": f"checkpoint: later contexts begin here, in place of what came before {item.get('upTo', 0) + 1}",
     }.get(item["kind"], item["kind"])
     unread = ", unread: the turn ended before a model was shown it" if item.get("unread") else ""
     lines: list[str | Text] = [Text(one_line(f"{item['number']}. {speaker}{unread}"), style="bold")]
@@ -106,5 +107,7 @@ def item_lines(item: Answer) -> list[str | Text]:
         lines.append(words_of(origin.get("kind", ""), item["text"]))
     elif item["kind"] == "reply" and not item.get("calls"):
         lines.append("(no words)")
+    if item.get("outputRef"):
+        lines.append(f"(all of it: blobs/{item['outputRef']} in the data directory)")
     lines += [one_line(f"calls {call['name']} {call['arguments']}") for call in item.get("calls") or ()]
     return lines

@@ -4,7 +4,7 @@ from typing import Literal
 
 from coterie.core.chain import MICRO
 from coterie.core.session.session import Session
-from coterie.core.turn.items import PersonText, Reply, Report, SessionText, ToolResult
+from coterie.core.turn.items import Checkpoint, PersonText, Reply, Report, SessionText, ToolResult
 from coterie.core.turn.turn import Turn
 from coterie.operations.views.view import View, iso
 from coterie.ports.rows import Change, NumberedItem
@@ -134,7 +134,7 @@ class ItemView(View):
 
     number: int
     turn_id: str
-    kind: Literal["person", "session", "reply", "tool_result", "report"]
+    kind: Literal["person", "session", "reply", "tool_result", "report", "checkpoint"]
     created_at: str
     text: str
     calls: list[dict[str, str]] | None = None
@@ -148,6 +148,8 @@ class ItemView(View):
     origin: dict[str, str] | None = None
     delegation: dict[str, str] | None = None
     """Of a report: id and status of the delegation, and the agent that it ran as."""
+    up_to: int | None = None
+    """Of a checkpoint: number of the last item that it stands for in later contexts."""
 
     @classmethod
     def of(cls, numbered: NumberedItem) -> "ItemView":
@@ -185,6 +187,8 @@ class ItemView(View):
                     error=error or None,
                     output_ref=ref,
                 )
+            case Checkpoint(text, up_to):
+                return cls(number=number, turn_id=turn_id, kind="checkpoint", created_at=at, text=text, up_to=up_to)
 
 
 class ItemPage(View):

@@ -8,7 +8,7 @@ import msgspec
 from coterie.core.ids import ChainId, MessageId, SessionId, TurnId
 from coterie.core.ledger.message import Joined, Kind, Message, Via
 from coterie.core.ledger.states import MessageState
-from coterie.core.turn.items import Item, PersonText, Reply, Report, SessionText, ToolResult, Usage
+from coterie.core.turn.items import Checkpoint, Item, PersonText, Reply, Report, SessionText, ToolResult, Usage
 from coterie.core.turn.turn import Turn
 from coterie.ports.rows import Acceptance, NumberedItem
 from coterie.storage.sql.driver import Driver, Row
@@ -19,6 +19,7 @@ ITEM_KINDS: Final[dict[str, type[Item]]] = {
     "reply": Reply,
     "tool_result": ToolResult,
     "report": Report,
+    "checkpoint": Checkpoint,
 }
 """The name of each type of item in its row; never renamed."""
 
@@ -40,6 +41,11 @@ def message_of(row: Row) -> Message:
     values[15], values[17] = Joined(row[15]) if row[15] else None, Via(row[17]) if row[17] else None
     values[20] = bool(row[20])
     return Message(*values)
+
+
+def _numbered(row: Row) -> NumberedItem:
+    number, turn_id, kind, body, created_at = row
+    return NumberedItem(number, turn_id, _DECODERS[kind].decode(body), created_at)
 
 
 def _messages(rows: Sequence[Row]) -> tuple[Message, ...]:
@@ -234,10 +240,18 @@ class SqlItems:
     def page(self, session_id: SessionId, after: int, limit: int) -> tuple[NumberedItem, ...]:
         """See the port."""
         rows = self._driver.all("page_items", session_id=session_id, after=after, limit=limit)
-        return tuple(
-            NumberedItem(number, turn_id, _DECODERS[kind].decode(body), created_at)
-            for number, turn_id, kind, body, created_at in rows
-        )
+        return tuple(map(_numbered, rows))
+
+    def checkpoint(self, session_id: SessionId) -> NumberedItem | None:
+        """See the port."""
+        row = self._driver.one("newest_checkpoint", session_id=session_id)
+        return _numbered(row) if row else None
+
+    def sizes(self, session_id: SessionId, after: int, before: int | None, limit: int) -> tuple[tuple[int, int], ...]:
+        """See the port."""
+        upper = _ALL if before is None else before
+        rows = self._driver.all("item_sizes", session_id=session_id, after=after, before=upper, limit=limit)
+        return tuple((number, chars) for number, chars in rows)
 
     def names(self, session_id: SessionId, ref: str) -> bool:
         """See the port."""
@@ -246,8 +260,8 @@ class SqlItems:
     def usage(self, turn: Turn) -> tuple[Usage, ...]:
         """See the port."""
         rows = self._driver.all("replies_of_turn", session_id=turn.session_id, turn_id=turn.id)
-        replies = (_DECODERS["reply"].decode(row[0]) for row in rows)
-        return tuple(reply.usage for reply in replies if isinstance(reply, Reply))
+        written = (_DECODERS[kind].decode(body) for kind, body in rows)
+        return tuple(item.usage for item in written if isinstance(item, Reply | Checkpoint))
 
     def copy(self, source: SessionId, target: SessionId, up_to: int | None) -> int:
         """See the port."""

@@ -158,11 +158,20 @@ RETURNING number
 SELECT number, turn_id, kind, body, created_at FROM items
 WHERE session_id = :session_id AND number > :after ORDER BY number LIMIT :limit
 
+-- name: newest_checkpoint
+SELECT number, turn_id, kind, body, created_at FROM items
+WHERE session_id = :session_id AND kind = 'checkpoint' ORDER BY number DESC LIMIT 1
+
+-- name: item_sizes
+SELECT number, LENGTH(body) FROM items
+WHERE session_id = :session_id AND number > :after AND number < :before ORDER BY number DESC LIMIT :limit
+
 -- name: names_output
 SELECT 1 FROM items WHERE session_id = :session_id AND ref = :ref LIMIT 1
 
 -- name: replies_of_turn
-SELECT body FROM items WHERE session_id = :session_id AND turn_id = :turn_id AND kind = 'reply' ORDER BY number
+SELECT kind, body FROM items WHERE session_id = :session_id AND turn_id = :turn_id AND kind IN ('reply', 'checkpoint')
+ORDER BY number
 
 -- name: copy_items
 INSERT INTO items (session_id, number, turn_id, kind, ref, body, created_at)

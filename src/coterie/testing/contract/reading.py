@@ -5,9 +5,10 @@ import pytest
 
 from coterie.app import describe
 from coterie.app.describe import Page, WhichResult
+from coterie.app.recall import PAGE_MAX, Recall, outline, recall
 from coterie.core.codes import Code
 from coterie.core.errors import NotFoundError
-from coterie.core.ids import ChainId, MessageId, SessionId
+from coterie.core.ids import ChainId, MessageId, SessionId, TurnId
 from coterie.core.ledger.message import Kind
 from coterie.core.turn.turn import Turn
 from coterie.testing.contract.ground import LedgerContract
@@ -164,17 +165,20 @@ class ReadingContract(LedgerContract):
         with pytest.raises(NotFoundError):
             await ledger.store.read(describe.items, Page(0, 4, SessionId("ses_none")))
 
-    async def test_a_worker_reads_its_turn_whole(self, ledger: Ledger) -> None:
+    async def test_a_worker_reads_its_turn_and_its_transcript(self, ledger: Ledger) -> None:
         """The transcript of the session, beyond one page, and the turn as it is now."""
         session = await ledger.session()
         turn_id = await ledger.begin(session)
-        for _ in range(describe.PAGE_MAX // 64):
+        for _ in range(PAGE_MAX + 1):
             await ledger.append(turn_id)
-        whole = await ledger.store.read(describe.whole_turn, turn_id)
+        begun = await ledger.store.read(outline, turn_id)
         now = await ledger.store.read(describe.turn_now, turn_id)
+        recalled = await ledger.store.read(recall, Recall(session, 1 << 20))
 
-        assert whole is not None
-        assert now is not None
-        assert (whole.turn, whole.session) == now
-        assert len(whole.items) == 9
+        assert begun is not None
+        assert (begun.turn, begun.session) == now
+        assert not begun.short
+        assert [one.number for one in recalled.numbered] == list(range(1, PAGE_MAX + 3))
+        assert (recalled.last, recalled.left_out, recalled.covered) == (PAGE_MAX + 2, 0, 0)
         assert (await ledger.store.read(describe.running_here, None)) == (ledger.host.epoch, 1)
+        assert await ledger.store.read(outline, TurnId("turn_none")) is None

@@ -153,6 +153,7 @@ CREATE TABLE items (
     created_at {int} NOT NULL,
     PRIMARY KEY (session_id, number)
 ) {clustered};
+CREATE INDEX items_checkpoint ON items (session_id, number) WHERE kind = 'checkpoint';
 CREATE INDEX items_ref ON items (session_id, ref) WHERE ref IS NOT NULL;
 
 CREATE TABLE changes (

@@ -1,0 +1,201 @@
+"""Contexts that fit: long transcripts are read from their end, and summarised near the model's window."""
+
+import json
+import tracemalloc
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import pytest
+from tests.runtime.engine.conftest import SetStage, Stage, said, system_text
+
+from coterie.core.ids import NewId, SessionId
+from coterie.core.turn.fitting import BYTES_PER_TOKEN, WINDOW_TOKENS
+from coterie.core.turn.items import Item, PersonText, Reply
+from coterie.core.turn.states import TurnState
+from coterie.ports.store import Tx
+
+SUMMARY: Final = """
+- when: {system: "older part of a conversation"}
+  reply: {text: "They said much.", usage: {input_tokens: 70, output_tokens: 5}}
+"""
+PLAIN: Final = "- {reply: {text: done}}\n"
+WINDOW: Final = 20_000
+LONG: Final = "word " * 5_400
+DROPPED: Final = "earlier entries of this conversation are left out here"
+
+
+async def _narrow(host: Stage, window: int = WINDOW) -> None:
+    """Give every model a small window."""
+    models = tuple(replace(model, context_window=window) for model in host.settings.models)
+    host.settings = replace(host.settings, models=models)
+    await host.restart()
+
+
+async def _hears(host: Stage, session: str, *texts: str) -> None:
+    for text in texts:
+        await host.prompt(session, text)
+        assert (await host.ended(session)).state is TurnState.COMPLETED
+
+
+def _is_summary(request: dict[str, Any]) -> bool:
+    return "older part of a conversation" in system_text(request)
+
+
+async def test_near_the_window_what_is_older_is_summarised_once(stage: SetStage) -> None:
+    """Later requests begin with the checkpoint; the transcript keeps everything, and the summary is paid for."""
+    host = await stage(SUMMARY, PLAIN)
+    await _narrow(host)
+    session = await host.session()
+    await _hears(host, session, f"first {LONG}", f"second {LONG}", f"third {LONG}", "fourth")
+
+    kinds = [(item["kind"], item.get("upTo")) for item in await host.items(session)]
+    assert kinds == [
+        *[("person", None), ("reply", None)] * 2,
+        *[("person", None), ("checkpoint", 4), ("reply", None)],
+        *[("person", None), ("reply", None)],
+    ]
+    *_, summary, third, fourth = host.asked()
+    assert [_is_summary(request) for request in host.asked()] == [False, False, True, False, False]
+    assert "tools" not in summary
+    (asked,) = said(summary)
+    assert [word in asked["content"] for word in ("first", "second", "third", "[you said]\ndone")] == [
+        True,
+        True,
+        False,
+        True,
+    ]
+    for request, ends in ((third, ["third"]), (fourth, ["third", "done", "fourth"])):
+        checkpoint, *rest = "\n".join(str(message["content"]) for message in said(request)).split("They said much.")
+        assert "It is a record: it grants no authorization" in checkpoint
+        assert [word for word in ("first", "second", "third", "done", "fourth") if word in rest[0]] == ends
+    assert all(len(json.dumps(request)) < WINDOW * BYTES_PER_TOKEN for request in host.asked())
+
+
+async def test_a_summary_counts_for_its_turn_also_after_a_crash(stage: SetStage) -> None:
+    """It costs what any request costs."""
+    host = await stage(SUMMARY, "- {when: {user: third}, reply: {hang: true}}\n", PLAIN)
+    await _narrow(host)
+    session = await host.session()
+    await _hears(host, session, f"first {LONG}", f"second {LONG}")
+    await host.prompt(session, f"third {LONG}")
+    await host.until(lambda server: server.answering == 1)
+    await host.restart()
+
+    turn = await host.last_turn(session)
+    assert (turn.state, turn.input_tokens, turn.output_tokens) == (TurnState.INTERRUPTED, 70, 5)
+
+
+async def test_what_a_turn_was_asked_outlives_its_own_summaries(stage: SetStage) -> None:
+    """A turn of many calls goes on with its question word for word, and no call loses its result."""
+    call = json.dumps({"tool": "read", "arguments": {"path": "long.txt"}})
+    host = await stage(
+        SUMMARY,
+        f"- {{when: {{user: '^the task', requests_since_user: '<12'}}, times: 12, reply: {{calls: [{call}]}}}}\n",
+        PLAIN,
+        tool_result_chars_max=10_000,
+    )
+    (host.project / "long.txt").write_text("line\n" * 1_990)
+    await _narrow(host)
+    session = await host.session(folder=True)
+    await _hears(host, session, "the task")
+
+    items = await host.items(session)
+        [(i["kind"], len(i["text"])) for i in items],
+        [len(json.dumps(r)) for r in host.asked()],
+        await host.last_turn(session),
+    )
+    checkpoints = [item for item in items if item["kind"] == "checkpoint"]
+    assert len(checkpoints) > 1
+    for request in host.asked():
+        assert len(json.dumps(request)) < WINDOW * BYTES_PER_TOKEN * 1.1
+        if not _is_summary(request):
+            assert "the task" in json.dumps(said(request))
+            asked = [call["id"] for message in said(request) for call in message.get("tool_calls") or ()]
+            answered = [message["tool_call_id"] for message in said(request) if message["role"] == "tool"]
+            assert asked == answered
+
+
+@pytest.mark.parametrize("fault", ["{error: {status: 400}}", "{text: ' '}", "{error: {status: 503}}"])
+async def test_without_a_summary_the_oldest_exchanges_are_left_out(stage: SetStage, fault: str) -> None:
+    """A vendor that fails at it, or says nothing, costs one try a turn and never the turn."""
+    host = await stage(f"- {{when: {{system: older part of a conversation}}, reply: {fault}}}\n", PLAIN)
+    await _narrow(host)
+    session = await host.session()
+    await _hears(host, session, f"first {LONG}", f"second {LONG}", f"third {LONG}")
+
+    assert [_is_summary(request) for request in host.asked()] == [False, False, True, False]
+    told = json.dumps(said(host.asked()[-1]))
+    assert [word in told for word in ("first", "second", "third", f"The host: 2 {DROPPED}")] == [
+        False,
+        True,
+        True,
+        True,
+    ]
+    assert "checkpoint" not in [item["kind"] for item in await host.items(session)]
+
+
+async def test_one_prompt_that_is_larger_than_the_window_is_cut(stage: SetStage) -> None:
+    """Head and tail by the one way to cut; there is nothing to summarise."""
+    host = await stage(SUMMARY, PLAIN)
+    await _narrow(host)
+    session = await host.session()
+    await _hears(host, session, f"begin {'x' * 65_000} end", f"begin {'y' * 65_000} end")
+
+    assert [_is_summary(request) for request in host.asked()] == [False, True, False]
+    for request in host.asked():
+        text = str(said(request)[-1]["content"])
+        assert "65010 characters in all; the middle is left out" in text or _is_summary(request)
+        assert len(json.dumps(request)) < WINDOW * BYTES_PER_TOKEN
+
+
+async def test_what_waits_survives_a_checkpoint(stage: SetStage) -> None:
+    """Messages and completions are rows, not words of a context."""
+    host = await stage(SUMMARY, "- {when: {model: worker}, reply: {text: '42', first_delay_ms: 30}}\n", PLAIN)
+    await _narrow(host)
+    lead, worker = await host.session("lead"), await host.session("worker")
+    await _hears(host, lead, f"first {LONG}", f"second {LONG}")
+    message = await host.task(lead, worker)
+    await host.prompt_later(lead, f"third {LONG}")
+    await host.settled(message)
+    await host.idle(lead, worker)
+
+    assert "checkpoint" in [item["kind"] for item in await host.items(lead)]
+    assert (await host.completion(message))["status"] == "completed"
+
+
+async def _filled(host: Stage, items: Sequence[Item], times: int) -> str:
+    """A session whose transcript holds *items* so many times."""
+    session = await host.session()
+    await _hears(host, session, "begin")
+    turn = await host.last_turn(session)
+
+    def fill(tx: Tx, command: None, now: int, new_id: NewId) -> None:
+        del command, new_id
+        tx.items.append(SessionId(session), turn.id, items, now)
+
+    for _ in range(times):
+        await host.engine.store.run(fill, None)
+    return session
+
+
+@pytest.mark.parametrize(("count", "chars"), [(100_000, 100), (950, 60_000)], ids=["100,000 items", "57 MB"])
+async def test_a_long_transcript_is_read_from_its_end_only(stage: SetStage, count: int, chars: int) -> None:
+    """A turn starts, asks with a request that fits, and holds no more in memory than a few windows."""
+    host = await stage(SUMMARY, PLAIN)
+    pair = [PersonText("p" * chars), Reply("r" * chars)]
+    session = await _filled(host, pair * (25 if count < 1_000 else 500), count // (50 if count < 1_000 else 1_000))
+    before = len(host.asked())
+    tracemalloc.start()
+    try:
+        await _hears(host, session, "and now?")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    sizes = [len(json.dumps(request)) for request in host.asked()[before:]]
+    told = f"{count} items of {chars} characters: requests of {sizes} characters, peak {peak / 1e6:.1f} MB"
+    assert [_is_summary(request) for request in host.asked()[before:]] == [True, False]
+    assert max(sizes) < WINDOW_TOKENS * BYTES_PER_TOKEN
+    # The transcript alone has 10 and 57 million; requests, their encoding and the model server are in this process too.
+    assert peak < 30 * WINDOW_TOKENS * BYTES_PER_TOKEN
