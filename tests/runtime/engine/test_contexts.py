@@ -13,6 +13,7 @@ from coterie.core.ids import NewId, SessionId
 from coterie.core.turn.fitting import BYTES_PER_TOKEN, WINDOW_TOKENS
 from coterie.core.turn.items import Item, PersonText, Reply
 from coterie.core.turn.states import TurnState
+from coterie.interfaces.cli.tables import item_lines
 from coterie.ports.store import Tx
 
 SUMMARY: Final = """
@@ -101,10 +102,6 @@ async def test_what_a_turn_was_asked_outlives_its_own_summaries(stage: SetStage)
     await _hears(host, session, "the task")
 
     items = await host.items(session)
-        [(i["kind"], len(i["text"])) for i in items],
-        [len(json.dumps(r)) for r in host.asked()],
-        await host.last_turn(session),
-    )
     checkpoints = [item for item in items if item["kind"] == "checkpoint"]
     assert len(checkpoints) > 1
     for request in host.asked():
@@ -199,3 +196,24 @@ async def test_a_long_transcript_is_read_from_its_end_only(stage: SetStage, coun
     assert max(sizes) < WINDOW_TOKENS * BYTES_PER_TOKEN
     # The transcript alone has 10 and 57 million; requests, their encoding and the model server are in this process too.
     assert peak < 30 * WINDOW_TOKENS * BYTES_PER_TOKEN
+
+
+async def test_a_turn_is_told_what_its_project_says_now(stage: SetStage) -> None:
+    """Read at the start of each turn, under a line that names the file."""
+    host = await stage(PLAIN)
+    session = await host.session(folder=True)
+    await _hears(host, session, "one")
+    (host.project / "AGENTS.md").write_text("Write in rhymes.")
+    await _hears(host, session, "two")
+
+    before, after = map(system_text, host.asked())
+    assert "Instructions of the project" not in before
+    assert after.endswith("Instructions of the project, from the file AGENTS.md:\nWrite in rhymes.")
+
+
+def test_people_see_checkpoints_and_references_in_a_transcript() -> None:
+    """The page says where later contexts begin, and which file holds what was cut."""
+    lines = [str(line) for line in item_lines({"number": 5, "kind": "checkpoint", "text": "much", "upTo": 4})]
+    assert lines == ["5. checkpoint: in later contexts it stands for everything up to 4", "much"]
+    cut = {"number": 2, "kind": "tool_result", "tool": "bash", "text": "x", "outputRef": "ab"}
+    assert str(item_lines(cut)[-1]) == "(all of it: blobs/ab in the data directory)"

@@ -1,7 +1,7 @@
 """How much of a model's window a transcript takes, and what is shown where it takes too much.
 
-Pure module. Nobody here knows a vendor's tokens: four bytes of UTF-8 count as one, and what the provider counted last
-is preferred where it is known.
+Pure module. Nobody here knows a vendor's tokens: four bytes of UTF-8 count as one, and where the provider counted more
+than that, its count is believed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -55,12 +55,14 @@ def _tokens(part: Item | Shown) -> int:
 def measure(items: Sequence[Item], overhead: int) -> int:
     """The tokens that the next request would take: what the provider counted last, and what came since.
 
-    Counts from before the newest checkpoint are of another context.
+    Counts from before the newest checkpoint are of another context. The estimate counts where it is higher, because
+    what the provider saw may have been less than all.
 
     Args:
         items: What is remembered of the transcript.
         overhead: The estimate for instructions and tools, where nothing was counted yet.
     """
+    estimate = overhead + weight(items)
     for index in range(len(items) - 1, -1, -1):
         item = items[index]
         if isinstance(item, Checkpoint):
@@ -68,8 +70,8 @@ def measure(items: Sequence[Item], overhead: int) -> int:
         if isinstance(item, Reply) and item.usage.input_tokens is not None:
             written = item.usage.output_tokens
             said = weight([item]) if written is None else written
-            return item.usage.input_tokens + said + weight(items[index + 1 :])
-    return overhead + weight(items)
+            return max(estimate, item.usage.input_tokens + said + weight(items[index + 1 :]))
+    return estimate
 
 
 def allowance(items: Sequence[Item], overhead: int, window: int) -> int:
@@ -77,8 +79,8 @@ def allowance(items: Sequence[Item], overhead: int, window: int) -> int:
 
     Where the provider counts more than the estimate, there is less room. A quarter of the window is always theirs.
     """
-    estimate, counted = overhead + weight(items), measure(items, overhead)
-    dense = max(1.0, counted / estimate) if estimate else 1.0
+    estimate = overhead + weight(items)
+    dense = measure(items, overhead) / estimate if estimate else 1.0
     room = FILL * window / dense - overhead
     return max(int(room), window // 4)
 

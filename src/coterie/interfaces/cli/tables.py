@@ -99,7 +99,7 @@ def item_lines(item: Answer) -> list[str | Text]:
         "session": f"{origin.get('kind', 'message')} from {origin.get('sourceTitle', 'a session')}",
         "reply": "reply",
         "tool_result": f"{item.get('tool', 'tool')} {'failed' if item.get('error') else 'answered'}",
-        "checkpoint": f"checkpoint: later contexts begin here, in place of what came before {item.get('upTo', 0) + 1}",
+        "checkpoint": f"checkpoint: in later contexts it stands for everything up to {item.get('upTo')}",
     }.get(item["kind"], item["kind"])
     unread = ", unread: the turn ended before a model was shown it" if item.get("unread") else ""
     lines: list[str | Text] = [Text(one_line(f"{item['number']}. {speaker}{unread}"), style="bold")]

@@ -14,6 +14,7 @@ from coterie.core.turn.loop import (
     AskModel,
     AwaitReports,
     CancelAsked,
+    Crowded,
     Finish,
     LoopTurn,
     ModelFailed,
@@ -22,8 +23,11 @@ from coterie.core.turn.loop import (
     Reported,
     RunTools,
     Started,
+    Summarise,
+    Summarised,
     ToolsFinished,
     advance,
+    is_crowded,
     joined,
 )
 from coterie.core.turn.silence import INSTRUCTION
@@ -268,3 +272,37 @@ def test_silence_ends_a_turn_well_only_as_its_first_settled_reply(
         assert turn.may_be_silent is excuse
         if finish is not None:
             return
+
+
+def test_a_request_near_the_window_waits_for_a_summary() -> None:
+    """What waits goes out unchanged, a summary or none."""
+    asking = AskModel("Answer now.")
+    turn, effects = advance(LoopTurn(9, silent_once=True), Crowded(asking))
+    assert effects == (Summarise(asking),)
+    turn, effects = advance(turn, Summarised(asking))
+    assert effects == (asking,)
+    assert turn.silent_once
+
+
+@pytest.mark.parametrize(("tokens", "crowded"), [(80, False), (81, True)])
+def test_a_window_is_near_at_four_fifths(tokens: int, crowded: bool) -> None:  # noqa: FBT001 - a table
+    """The rest is for the answer."""
+    assert is_crowded(LoopTurn(9), tokens, 100) is crowded
+
+
+def test_a_reply_comes_between_two_summaries() -> None:
+    """Where even a summary leaves too much, the request goes out all the same and no model is asked for ever."""
+    turn, _ = advance(LoopTurn(9), Crowded(AskModel()))
+    turn, _ = advance(turn, Summarised(AskModel()))
+    assert not is_crowded(turn, 99, 100)
+    turn, _ = advance(turn, Replied(Reply("", (ToolCall("1", "read", "{}"),))))
+    assert is_crowded(turn, 99, 100)
+
+
+def test_after_a_summary_that_failed_a_turn_tries_no_more() -> None:
+    """A vendor that cannot is not asked before each request."""
+    turn, _ = advance(LoopTurn(9), Crowded(AskModel()))
+    turn, effects = advance(turn, Summarised(AskModel(), failed=True))
+    assert effects == (AskModel(),)
+    turn, _ = advance(turn, Replied(Reply("", (ToolCall("1", "read", "{}"),))))
+    assert not is_crowded(turn, 99, 100)

@@ -10,7 +10,7 @@ from coterie.core.model_ref import Binding
 from coterie.core.permission import Mode, StoredMode
 from coterie.core.refusal import Refusal
 from coterie.core.session.session import Session
-from coterie.core.turn.instructions import instructions
+from coterie.core.turn.instructions import NOTES_CHARS_MAX, ProjectNote, instructions
 from coterie.core.turn.start import binding_for
 
 SESSION = Session(
@@ -61,3 +61,17 @@ def test_a_worker_is_told_that_its_reply_is_delivered() -> None:
     said = "Your final reply is delivered"
     assert said in instructions(replace(SESSION, created_by=SessionId("ses_b")), Mode.ASK)
     assert said not in instructions(SESSION, Mode.ASK)
+
+
+def test_what_the_project_says_is_told_by_file_and_the_nearest_has_room_first() -> None:
+    """All of it together has a bound, and what is cut says so; blank files say nothing."""
+    notes = [ProjectNote("../../AGENTS.md", "far"), ProjectNote("../AGENTS.md", "x" * NOTES_CHARS_MAX)]
+    notes += [ProjectNote("AGENTS.md", "near"), ProjectNote("blank", " \n")]
+    told = instructions(SESSION, Mode.ASK, "Answer now.", notes)
+    head = "Instructions of the project, from the file "
+    far, middle, near = told.split(head)[1:]
+    assert far == "../../AGENTS.md (left out: there is no room):\n\n"
+    assert middle.startswith("../AGENTS.md (cut):\nxxx")
+    assert "32768 characters in all; the middle is left out" in middle
+    assert near == "AGENTS.md:\nnear\nAnswer now."
+    assert len(told) < NOTES_CHARS_MAX + 2_000
