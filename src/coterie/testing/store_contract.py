@@ -30,6 +30,7 @@ from coterie.testing.contract.paging import PagingContract
 from coterie.testing.contract.queue import HeldContract, QueueContract
 from coterie.testing.contract.queue_cases import NameCasesContract, QueueCasesContract
 from coterie.testing.contract.reading import ReadingContract
+from coterie.testing.contract.recalling import RecallContract
 from coterie.testing.contract.recovery import RecoveryContract
 from coterie.testing.contract.repeating import RepeatingContract
 from coterie.testing.contract.resuming import ResumingContract
@@ -75,6 +76,7 @@ class StoreContract(
     DeletingContract,
     PurgingContract,
     ForkContract,
+    RecallContract,
     LifecycleKeysContract,
     RecoveryContract,
     AftermathContract,

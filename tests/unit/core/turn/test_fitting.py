@@ -179,3 +179,9 @@ def test_a_conversation_to_be_summarised_is_one_text() -> None:
     assert told.endswith("[heard]\ngo\n\n[you said]\n\n[calls bash {}]\n\n[bash answered]\n111\n\n[you said]\ndone")
     assert "\nearlier\n" in told
     assert tokens_of(transcribed([PersonText("x" * 9_000)], 200)) <= 200
+
+
+def test_what_another_session_wrote_is_weighed_with_its_frame() -> None:
+    """The estimate is no smaller than what is shown."""
+    framed = SessionText(ORIGIN, "x" * 400, "n" * 32)
+    assert weight(shown([framed])) <= weight([framed]) < weight(shown([framed])) + 100
