@@ -44,7 +44,7 @@ async def _with_key(host: Host, name: str) -> dict[str, Any]:
         (SEND, TASK, {"notifyOnCompletion": None}),
         (SEND, {}, {"notifyOnCompletion": False, "kind": "message", "deliver": "next_turn"}),
         (SEND, {"expiresAt": "2999-01-01T00:00:00Z"}, {"expiresAt": "2999-01-01T05:30:00.000+05:30"}),
-        (SPAWN, {}, {"notifyOnCompletion": True, "workspace": "shared"}),
+        (SPAWN, {}, {"notifyOnCompletion": True}),
         (SPAWN, {"notifyOnCompletion": False}, {"notifyOnCompletion": False, "title": None}),
     ],
 )

@@ -1,5 +1,7 @@
 """Tells the sender of a message what became of it: exactly one completion, in the settling transaction (I7, I8)."""
 
+from collections.abc import Mapping
+
 from coterie.app.deliver import Arrival, deliver, offered_to
 from coterie.app.step import Step
 from coterie.core.chain import Chain, hops_of_completion, is_spent
@@ -10,7 +12,7 @@ from coterie.core.ledger.states import MessageState
 from coterie.core.turn.turn import Turn
 
 
-def completion_for(step: Step, message: Message) -> Message:
+def completion_for(step: Step, message: Message, change: Mapping[str, object] | None = None) -> Message:
     """The completion of *message*, which has settled: it carries the chain and the ceiling of what it answers (I11)."""
     return Message(
         MessageId(step.new_id("msg")),
@@ -20,7 +22,7 @@ def completion_for(step: Step, message: Message) -> Message:
         target_session_id=message.source_session_id,
         target_title=message.source_title,
         kind=Kind.COMPLETION,
-        content=completion_content(message),
+        content=completion_content(message, change),
         state=MessageState.QUEUED,
         notify=False,
         hops=hops_of_completion(message.hops),
@@ -32,7 +34,14 @@ def completion_for(step: Step, message: Message) -> Message:
     )
 
 
-def complete(step: Step, message: Message, *, slot: bool, chain: Chain | None = None) -> Turn | None:
+def complete(
+    step: Step,
+    message: Message,
+    *,
+    slot: bool,
+    chain: Chain | None = None,
+    change: Mapping[str, object] | None = None,
+) -> Turn | None:
     """Write the completion that *message* asked for, if it did; return the turn that it started, if it did.
 
     Args:
@@ -40,6 +49,7 @@ def complete(step: Step, message: Message, *, slot: bool, chain: Chain | None = 
         message: It has settled.
         slot: A slot is free for the turn that the completion may start.
         chain: The message's chain, if it was read before.
+        change: What its turn has changed in a worktree.
     """
     tx = step.tx
     found = tx.locks.target(message.source_session_id) if message.notify else None
@@ -55,7 +65,7 @@ def complete(step: Step, message: Message, *, slot: bool, chain: Chain | None = 
         waiting=Waiting.BUDGET if spent else None,
         turn_id=None if spent else offered_to(step, target, places),
     )
-    return deliver(step, target, completion_for(step, message), arrival)
+    return deliver(step, target, completion_for(step, message, change), arrival)
 
 
 def complete_into(step: Step, message: Message, turn: Turn) -> None:

@@ -9,6 +9,7 @@ from coterie.core.errors import InvalidArgumentError
 from coterie.core.ids import NewId, SessionId
 from coterie.core.permission import StoredMode
 from coterie.core.session.session import TITLE_CHARS_MAX, Session
+from coterie.core.session.worktree import Origin, worktree_for
 from coterie.core.text import cut, flaw_of, is_blank
 from coterie.core.thinking import Thinking
 from coterie.ports.store import Tx
@@ -28,6 +29,8 @@ class OpenSession:
     """The plugin through which it was spawned."""
     key: Key | None = None
     thinking: Thinking | None = None
+    origin: Origin | None = None
+    """What its worktree begins from, if it gets one."""
 
 
 def open_session(tx: Tx, command: OpenSession, now: int, new_id: NewId) -> tuple[Session, bool]:
@@ -57,6 +60,7 @@ def new_session(step: Step, command: OpenSession, session_id: SessionId) -> Sess
         updated_at=step.now,
         thinking=command.thinking,
         created_by=command.created_by,
+        worktree=worktree_for(command.origin, session_id) if command.origin else None,
     )
     step.tx.sessions.add(session, command.plugin)
     step.tx.changed(session.id, "session", session.id)

@@ -1,5 +1,6 @@
 """Ends a turn: its outcome, its messages, their completions and the next claim in one transaction (I5, I6, I7)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -48,6 +49,8 @@ class SettleTurn:
     """The worker knows what the turn has used; if not, its written replies tell."""
     slot: bool = True
     """The worker's slot may go on to another turn."""
+    change: Mapping[str, object] | None = None
+    """What it has changed in a worktree, for completions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +80,24 @@ def settle_turn(tx: Tx, command: SettleTurn, now: int, new_id: NewId) -> Settled
     turn = _with_outcome(turn, command, event, said, result_chars_max=tx.host.limits.result_chars_max)
     if not command.counted:
         turn = with_usage(step, turn)
-    return end_turn(step, turn, event, slot=command.slot, said=said)
+    return end_turn(step, turn, event, slot=command.slot, told=Told(said, command.change))
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What completions tell besides the turn."""
+
+    said: str | None = None
+    """The whole of what the turn's result is cut from: completions quote both of its ends."""
+    change: Mapping[str, object] | None = None
+    """What it has changed in a worktree."""
+
+
+_NOTHING: Final = Told()
 
 
 def end_turn(
-    step: Step, turn: Turn, event: type, *, slot: bool, hold: Held | None = None, said: str | None = None
+    step: Step, turn: Turn, event: type, *, slot: bool, hold: Held | None = None, told: Told = _NOTHING
 ) -> Settled:
     """Move *turn*, which carries its outcome, by *event*, with all that follows from it.
 
@@ -91,7 +107,7 @@ def end_turn(
         event: The move.
         slot: A slot is free for whatever may start next.
         hold: Hold every session whose queue gets something from this: after a restart nothing begins by itself (I9).
-        said: The whole of what the turn's result is cut from: completions quote both of its ends.
+        told: What completions tell besides.
     """
     tx = step.tx
     if not tx.turns.settle(turn, event, step.now):
@@ -110,8 +126,8 @@ def end_turn(
         if hold is not None and message.notify:
             tx.sessions.hold(message.source_session_id, hold)
         may_start = slot and waiting is None and started is None
-        told = message if said in (None, message.result) else replace(message, result=said)
-        started = complete(step, told, slot=may_start, chain=chain) or started
+        whole = message if told.said in (None, message.result) else replace(message, result=told.said)
+        started = complete(step, whole, slot=may_start, chain=chain, change=told.change) or started
         tx.changed(message.source_session_id, "message", message.id)
         tx.changed(message.target_session_id, "message", message.id)
     if slot and started is None:

@@ -15,7 +15,9 @@ from coterie.core.admission import Places
 from coterie.core.ids import MessageId, NewId, SessionId
 from coterie.core.inbound import Waiting
 from coterie.core.ledger.message import Kind
+from coterie.core.permission import resolve
 from coterie.core.session.session import title_from
+from coterie.core.session.worktree import Origin, wants_worktree
 from coterie.ports.store import Tx
 
 
@@ -30,6 +32,10 @@ class SpawnSession:
     notify: bool
     key: Key | None
     slot: bool
+    workspace: str | None = None
+    """`shared` or `worktree`; None is the default of the permission mode."""
+    origin: Origin | None = None
+    """What a worktree would begin from; None where there can be none."""
 
 
 def spawn_session(tx: Tx, command: SpawnSession, now: int, new_id: NewId) -> Receipt:
@@ -47,6 +53,7 @@ def spawn_session(tx: Tx, command: SpawnSession, now: int, new_id: NewId) -> Rec
     ground = stand(step, command.sender, tx.sessions.lock([command.sender.session_id]))
     may_spawn(step, ground, command.sender.plugin)
     hops = afford(step, ground, sessions=1)
+    mode = resolve(ground.session.permission_mode, tx.host.permission_default)
     opening = OpenSession(
         title=command.title or title_from(content),
         project_path=ground.session.project_path,
@@ -55,6 +62,7 @@ def spawn_session(tx: Tx, command: SpawnSession, now: int, new_id: NewId) -> Rec
         created_by=ground.session.id,
         plugin=command.sender.plugin,
         thinking=ground.session.thinking,
+        origin=command.origin if wants_worktree(command.workspace, mode) else None,
     )
     worker = new_session(step, opening, SessionId(new_id("ses")))
     tx.changed(ground.session.id, "session", worker.id)

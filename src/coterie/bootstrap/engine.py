@@ -39,6 +39,7 @@ from coterie.runtime.tools.kept import read_output_tool
 from coterie.runtime.tools.leftover import end_leftovers
 from coterie.runtime.tools.project_notes import ProjectNotes
 from coterie.runtime.tools.shell import can_confine
+from coterie.runtime.worktrees import Worktrees
 from coterie.settings import Settings, model_hint
 from coterie.storage.blobs import FileOutputs
 from coterie.storage.sqlite.feed import MemoryFeed
@@ -201,6 +202,7 @@ def _put_together(
     """What runs turns, and the operations, over one ledger."""
     invocations, tools = Invocations(world.ids), dict[str, Tool]()
     outputs = FileOutputs(settings.data_dir / BLOBS)
+    workspaces = Worktrees(settings.data_dir, settings.shell_environment)
     delegates = Delegations(world.ids, world.clock, settings.data_dir / AGENTS, settings.limits.delegations_max)
     parts = RuntimeParts(
         store,
@@ -217,6 +219,7 @@ def _put_together(
         settings.denied,
         outputs,
         ProjectNotes([settings.data_dir]),
+        workspaces,
     )
     supervisor = Supervisor(parts, settings.limits.turns_max)
     delegates.run_by(Delegate(parts, Person(store, world.feed, None)).run)
@@ -233,6 +236,7 @@ def _put_together(
             delegates,
             ProviderProbe(provider, world.clock),
             confined=world.can_confine(),
+            workspaces=workspaces,
         )
     )
     # Tools act through operations, which need the supervisor, which needs the tools: the table is filled last.

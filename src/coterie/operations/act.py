@@ -19,6 +19,7 @@ from coterie.ports.feed import Feed
 from coterie.ports.model_probe import ModelProbe
 from coterie.ports.slots import Slots
 from coterie.ports.store import C, R, Store, Tx, UseCase
+from coterie.ports.workspaces import Workspaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class HostParts:
     version: str
     delegates: Delegates
     probe: ModelProbe
+    workspaces: Workspaces | None = None
     waits: Waits = field(default_factory=Waits)
     confined: bool = True
     """Whether commands of tools are kept out of the data directory."""

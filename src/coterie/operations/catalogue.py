@@ -16,6 +16,7 @@ from coterie.operations import (
     sessions,
     views,
     waiting,
+    workspaces,
 )
 from coterie.operations.act import Act
 from coterie.operations.params import Keyed, Params
@@ -124,6 +125,19 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         _EDIT,
         _PERSON,
         f"{_SESSION}/deletion",
+    ),
+    Operation("session.diff", params.SessionRef, views.DiffView, workspaces.diff, _LOW, _PERSON, f"{_SESSION}/diff"),
+    Operation(
+        "session.apply",
+        params.SessionKeyed,
+        views.AppliedView,
+        workspaces.apply,
+        _EDIT,
+        _PERSON,
+        f"{_SESSION}/application",
+    ),
+    Operation(
+        "session.drop", params.SessionDrop, views.DroppedView, workspaces.drop, _EDIT, _PERSON, f"{_SESSION}/drop"
     ),
     Operation(
         "session.fork", params.SessionFork, views.OneSession, lifecycle.fork, _EDIT, _PERSON, f"{_SESSION}/forks"

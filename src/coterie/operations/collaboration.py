@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from coterie.app import cancel as cancelling
-from coterie.app import describe
+from coterie.app import describe, find
 from coterie.app.accept_result import AcceptResult, accept_result
 from coterie.app.receipt import Receipt
 from coterie.app.send_message import SendMessage, send_message
@@ -12,6 +12,7 @@ from coterie.app.spawn_session import SpawnSession, spawn_session
 from coterie.core.errors import InvalidArgumentError
 from coterie.core.ids import ChainId, MessageId, SessionId, TurnId
 from coterie.core.ledger.message import Deliver, Kind
+from coterie.core.session.worktree import Origin
 from coterie.core.text import flaw_of
 from coterie.operations import params, views
 from coterie.operations.act import Act
@@ -60,21 +61,54 @@ async def send(act: Act, given: params.Send) -> views.SendReceipt:
     return told(receipt).model_copy(update={"deliver": receipt.deliver.value if asked else None})
 
 
+async def _origin(act: Act, source: SessionId, workspace: str | None) -> Origin | None:
+    if workspace == "shared" or act.host.workspaces is None:
+        return None
+    creator = await act.host.store.read(describe.session, source, brief=True)
+    found = await act.host.workspaces.origin(creator.project_path) if creator.project_path is not None else None
+    if found is None and workspace == "worktree":
+        where = creator.project_path or "of a session without one"
+        raise InvalidArgumentError(
+            f"The project folder {where} is in no git project with a commit, or git is not installed, "
+            "so there can be no worktree; use workspace 'shared'."
+        )
+    return found
+
+
 async def spawn(act: Act, given: params.Spawn) -> views.SendReceipt:
     """Create a session that inherits project and permission mode, and send its first task."""
     sender = act.sender(given.as_session_id)
-    chosen = None if await act.is_replay() else act.model(given.model, delegated=True)
+    replay = await act.is_replay()
+    chosen = None if replay else act.model(given.model, delegated=True)
+    origin = None if replay else await _origin(act, sender.session_id, given.workspace)
     model = chosen.binding.key if chosen else None
     notify = bool(given.notify_on_completion)
     receipt = await act.bind(
         spawn_session,
-        lambda slot: SpawnSession(sender, given.content, given.title, model, notify=notify, key=act.key, slot=slot),
+        lambda slot: SpawnSession(
+            sender,
+            given.content,
+            given.title,
+            model,
+            notify=notify,
+            key=act.key,
+            slot=slot,
+            workspace=given.workspace,
+            origin=origin,
+        ),
         bound,
         # The workers of a plugin are counted over all that waits.
         brief=False,
     )
     selection = chosen.selection.value if chosen else None
-    return told(receipt).model_copy(update={"requested_model": given.model or None, "model_selection": selection})
+    worker = await act.host.store.read(find.known, receipt.message.target_session_id, brief=True)
+    return told(receipt).model_copy(
+        update={
+            "requested_model": given.model or None,
+            "model_selection": selection,
+            "uncommitted_carried": False if worker.worktree else None,
+        }
+    )
 
 
 async def result(act: Act, given: params.Result) -> views.ResultView:

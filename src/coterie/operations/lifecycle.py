@@ -16,6 +16,7 @@ from coterie.operations import params, views
 from coterie.operations.act import Act
 from coterie.operations.collaboration import bound, stopped, told
 from coterie.operations.sessions import one
+from coterie.operations.workspaces import tidy
 
 PURGE_BATCH: Final = 500
 """Items of a deleted session that one transaction removes: others write in between."""
@@ -57,8 +58,10 @@ async def archive(act: Act, given: params.SessionKeyed) -> views.OneSession:
 
 async def delete(act: Act, given: params.SessionKeyed) -> views.DeletedView:
     """Delete a session with its transcript; what runs or waits in it is cancelled, and senders are told."""
+    session = await act.host.store.read(find.known, SessionId(given.session_id), brief=True)
     gone = await act.run(delete_session, DeleteSession(SessionId(given.session_id), act.key))
     await purge(act)
+    await tidy(act, session)
     return views.DeletedView(
         deleted=True,
         message_ids=list(gone.message_ids),

@@ -143,6 +143,14 @@ class SessionKeyed(Keyed):
     session_id: str
 
 
+class SessionDrop(Keyed):
+    """A worktree to remove with its branch."""
+
+    session_id: str
+    force: bool = False
+    """Drop also what is not committed."""
+
+
 class SessionFork(Keyed):
     """A new session with the transcript of another one."""
 
@@ -259,8 +267,11 @@ class Spawn(Keyed):
     model: str | None = None
     notify_on_completion: _Notify = None
     """Whether a completion comes back; it does by default."""
-    workspace: Literal["shared"] = "shared"
-    """The new session works in the folder of its creator."""
+    workspace: Literal["shared", "worktree"] | None = None
+    """Where the new session works: in the folder of its creator, or in a git worktree of its own.
+
+    By default a worktree where the project is in git and the session may edit without asking.
+    """
     as_session_id: str | None = None
     """For a person's token only: the session to speak for."""
 

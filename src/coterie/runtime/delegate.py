@@ -66,7 +66,7 @@ class Delegate:
         # Kept outputs are named by the transcript of a session, which these are not in.
         parts = replace(self._parts, tools={name: self._parts.tools[name] for name in given}, outputs=None)
         scene, items = await self._now(one), list[Item]([PersonText(one.prompt)])
-        path = scene.session.project_path
+        path = scene.session.folder
         notes = () if path is None else await asyncio.to_thread(parts.project_notes, path)
         work = _Work(one, parts, Sight(self._binding(one, scene), items, 0, notes), items)
         loop = LoopTurn(parts.limits.model_requests_max)

@@ -34,6 +34,7 @@ from coterie.ports.model_provider import ModelProvider, ModelRequest
 from coterie.ports.outputs import Outputs
 from coterie.ports.store import Store
 from coterie.ports.tool import Invocation, Tool, ToolOutput
+from coterie.ports.workspaces import Workspaces
 from coterie.runtime.live import live_text
 
 _LOG: Final = logging.getLogger(__name__)
@@ -63,6 +64,8 @@ class RuntimeParts:
     """Where long outputs are kept; None keeps head and tail only."""
     project_notes: Callable[[str], Sequence[ProjectNote]] = lambda _: ()
     """Reads what a project folder tells agents; called in a thread."""
+    workspaces: Workspaces | None = None
+    """What makes worktrees; without it there are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +171,7 @@ async def call_tool(parts: RuntimeParts, scene: Scene, call: ToolCall, person: P
 
     with (
         live_text(publish) as show,
-        parts.invocations.live(turn.session_id, turn.id, call.id, scene.session.project_path, show=show) as invocation,
+        parts.invocations.live(turn.session_id, turn.id, call.id, scene.session.folder, show=show) as invocation,
     ):
         try:
             output = await _hindered(parts, scene, _Wish(call, tool, arguments, risk, invocation), person)

@@ -5,8 +5,9 @@ a lost lease acts at the next step; whatever it has not written is lost with it,
 """
 
 import asyncio
+import logging
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
@@ -17,10 +18,12 @@ from coterie.app.recall import Outline, Recall, Recalled, outline, recall
 from coterie.app.settle_turn import Settled, SettleTurn, settle_turn
 from coterie.app.take_news import TakeNews, take_news
 from coterie.core.codes import Code
-from coterie.core.errors import StorageError, StorageUnknownError
+from coterie.core.errors import HostError, RefusedError, StorageError, StorageUnknownError
 from coterie.core.ids import MessageId, TurnId
 from coterie.core.ledger.message import Kind
 from coterie.core.refusal import Refusal
+from coterie.core.session.session import Session
+from coterie.core.session.worktree import change_view
 from coterie.core.turn.fitting import BYTES_PER_TOKEN, KEPT, older
 from coterie.core.turn.instructions import ProjectNote
 from coterie.core.turn.items import (
@@ -64,6 +67,7 @@ from coterie.ports.slots import Slots
 from coterie.ports.store import C, R, UseCase
 from coterie.runtime.effects import RuntimeParts, Scene, Sight, ask, call_tool, request_tokens, summarise
 
+_LOG: Final = logging.getLogger(__name__)
 T = TypeVar("T")
 LOOK_S: Final = 3.0
 """How often a turn is read again while an effect runs."""
@@ -84,6 +88,7 @@ class _Run:
     sight: Sight
     loop: LoopTurn
     listener: Listener
+    session: Session
     last: int = 0
     """Number of the newest item."""
     results: list[ToolResult] = field(default_factory=list[ToolResult])
@@ -138,7 +143,7 @@ class Worker:
             loop = LoopTurn(
                 self._parts.limits.model_requests_max, may_be_silent=begun.turn.kind == Kind.COMPLETION.value
             )
-            run = _Run(turn_id, ready, loop, listener)
+            run = _Run(turn_id, ready, loop, listener, begun.session)
             run.remember(await self._recall(begun, ready))
             try:
                 return await self._until_finished(run)
@@ -150,7 +155,13 @@ class Worker:
         return await self._settle(turn_id, Finish(Code.INTERNAL, message), None)
 
     async def _ready(self, begun: Outline) -> Sight | Refusal:
-        path = begun.session.project_path
+        worktree, workspaces = begun.session.worktree, self._parts.workspaces
+        if worktree is not None and workspaces is not None:
+            try:
+                await workspaces.prepare(worktree)
+            except RefusedError as error:
+                return error.refusal
+        path = begun.session.folder
         # In a thread: a network drive may take its time to answer.
         notes = () if path is None else await asyncio.to_thread(self._notes, path)
         if notes is None:
@@ -324,10 +335,22 @@ class Worker:
             cost=run.used.cost if run else None,
             counted=run is not None,
             slot=self._passes_on(turn_id),
+            change=await self._change(run.session) if run else None,
         )
         # What nobody has counted is read out of the whole transcript.
         settled = await self._persisted(settle_turn, command, None, brief=run is not None)
         return settled.next if isinstance(settled, Settled) else None
+
+    async def _change(self, session: Session) -> Mapping[str, object] | None:
+        """Commit what the turn has changed in the session's worktree, and tell it."""
+        worktree, workspaces = session.worktree, self._parts.workspaces
+        if worktree is None or workspaces is None:
+            return None
+        try:
+            return change_view(worktree, await workspaces.record(worktree, session.title))
+        except HostError as error:
+            _LOG.warning("the worktree of session %s was not committed: %s", session.id, error)
+            return {"branch": worktree.branch, "base": worktree.base, "error": str(error)}
 
     async def _persisted(
         self,

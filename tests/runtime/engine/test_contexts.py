@@ -192,6 +192,7 @@ async def test_a_long_transcript_is_read_from_its_end_only(stage: SetStage, coun
 
     sizes = [len(json.dumps(request)) for request in host.asked()[before:]]
     told = f"{count} items of {chars} characters: requests of {sizes} characters, peak {peak / 1e6:.1f} MB"
+    print(told)  # noqa: T201 - figures of the proof
     assert [_is_summary(request) for request in host.asked()[before:]] == [True, False]
     assert max(sizes) < WINDOW_TOKENS * BYTES_PER_TOKEN
     # The transcript alone has 10 and 57 million; requests, their encoding and the model server are in this process too.

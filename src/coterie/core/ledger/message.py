@@ -4,6 +4,7 @@ Pure module.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -87,8 +88,8 @@ class Deliver(StrEnum):
     """In the running turn, if the target's session lets it."""
 
 
-def completion_content(message: Message) -> str:
-    """The JSON text that tells the sender what became of *message*, which has settled."""
+def completion_content(message: Message, change: Mapping[str, object] | None = None) -> str:
+    """The JSON text that tells the sender what became of *message*, which has settled, and what *change* it made."""
     excerpt, shortened = head_and_tail(message.result or "", EXCERPT_CHARS_MAX)
     body: dict[str, object] = {
         "workerSessionId": message.target_session_id,
@@ -98,5 +99,6 @@ def completion_content(message: Message) -> str:
         "result": excerpt or None,
         "truncated": shortened or message.truncated or None,
         "error": message.error,
+        "workspace": change,
     }
     return json.dumps({key: value for key, value in body.items() if value is not None}, ensure_ascii=False)

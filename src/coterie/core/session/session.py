@@ -10,6 +10,7 @@ from typing import Final
 from coterie.core.ids import SessionId
 from coterie.core.inbound import Inbound
 from coterie.core.permission import StoredMode
+from coterie.core.session.worktree import Worktree
 from coterie.core.text import cut
 from coterie.core.thinking import Thinking
 
@@ -51,6 +52,13 @@ class Session:
     """The session that spawned it; that makes it a worker."""
     deleted: bool = False
     """Nothing of it can be used any more; the row stays for who refers to it."""
+    worktree: Worktree | None = None
+    """Its own copy of the project, if it has one."""
+
+    @property
+    def folder(self) -> str | None:
+        """Where it works."""
+        return self.worktree.folder if self.worktree else self.project_path
 
 
 def title_from(text: str) -> str:

@@ -40,10 +40,10 @@ def instructions(
         "You are an agent session of a Coterie host: a durable conversation that works together with other sessions.",
         f"Your session: {session.title!r}, id {session.id}.",
     ]
-    if session.project_path is None:
+    if session.folder is None:
         lines.append("You have no project folder; file tools are not available.")
     else:
-        lines.append(f"Your project folder is {session.project_path}; give paths relative to it.")
+        lines.append(f"Your project folder is {session.folder}; give paths relative to it.")
     lines.append(f"Your permission mode in this turn is {permission.value!r}.")
     if session.created_by is not None:
         lines.append(

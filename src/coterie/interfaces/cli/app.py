@@ -16,6 +16,7 @@ from coterie.interfaces.cli import (
     sessions,
     talk,
     watch,
+    workspaces,
 )
 from coterie.interfaces.cli.command import Command, DataOption, Group, JsonOption, add, add_group, is_alone
 from coterie.interfaces.cli.environment import Environment
@@ -56,6 +57,9 @@ GROUPS: Final[tuple[Group, ...]] = (
             ("archive", lifecycle.Archive),
             ("delete", lifecycle.Delete),
             ("fork", lifecycle.Fork),
+            ("diff", workspaces.Diff),
+            ("apply", workspaces.Apply),
+            ("drop", workspaces.Drop),
         ),
     ),
     Group(

@@ -61,6 +61,8 @@ def show_session(terminal: Terminal, session: Answer) -> None:
                 ("session", session["id"]),
                 ("title", session["title"]),
                 ("folder", session.get("projectPath")),
+                ("branch", session.get("branch")),
+                ("worktree", session["workspacePath"] if session.get("branch") else None),
                 ("model", session.get("model", "the default")),
                 ("thinking", session.get("thinking")),
                 ("mode", session["permissionMode"]),

@@ -48,18 +48,23 @@ from coterie.operations.views.sessions import (
     VerifyView,
 )
 from coterie.operations.views.view import View, iso
+from coterie.operations.views.workspaces import AppliedView, ChangeSummary, DiffView, DroppedView
 
 __all__ = [
     "AcceptedView",
+    "AppliedView",
     "CancelledView",
     "ChainView",
+    "ChangeSummary",
     "ChangeView",
     "CurrentTask",
     "DelegationView",
     "DeletedView",
     "Delivery",
+    "DiffView",
     "Directory",
     "DirectoryEntry",
+    "DroppedView",
     "Exchange",
     "GrantList",
     "GrantView",

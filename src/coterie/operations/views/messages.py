@@ -94,6 +94,8 @@ class SendReceipt(View):
     """When it reaches its target; `next_turn` where `current_turn` was asked for and is not possible."""
     requested_model: str | None = None
     model_selection: str | None = None
+    uncommitted_carried: bool | None = None
+    """False where the new session has a worktree: changes of its creator that are not committed are not in it."""
 
 
 class ResultView(View):

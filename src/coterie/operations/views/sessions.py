@@ -34,6 +34,12 @@ class SessionView(View):
     current_turn_delivery: bool
     thinking: str | None
     """How much its model thinks before it answers: `off`, `low`, `medium` or `high`."""
+    workspace: Literal["shared", "worktree"]
+    workspace_path: str | None
+    """Where it works."""
+    branch: str | None
+    base: str | None
+    """The commit that its branch begins from."""
     held: str | None
     status: str | None
     """What it does, in lists: `running`, `queued`, else how its newest turn ended, else `idle`.
@@ -58,6 +64,10 @@ class SessionView(View):
             inbound=session.inbound.value,
             current_turn_delivery=session.current_turn,
             thinking=session.thinking.value if session.thinking else None,
+            workspace="worktree" if session.worktree else "shared",
+            workspace_path=session.folder,
+            branch=session.worktree.branch if session.worktree else None,
+            base=session.worktree.base if session.worktree else None,
             held=session.held.value if session.held else None,
             status="deleted" if session.deleted else status,
             created_by_session_id=session.created_by,

@@ -252,7 +252,7 @@ def _fit(rows: Sequence[Row], chars_max: int) -> None:
 ACTIONS: Final[Mapping[str, Action]] = {
     "spawn": Action(
         _spawn,
-        "task, title?, model?, notifyOnCompletion?, idempotencyKey?",
+        "task, title?, model?, workspace?, notifyOnCompletion?, idempotencyKey?",
         "makes a session that works on the task in this project",
     ),
     "send": Action(

@@ -26,6 +26,7 @@ PARAMETERS: Final[dict[str, Schema]] = {
     "task": _CONTENT,
     "title": {"type": "string", "maxLength": 80},
     "model": {"type": "string", "maxLength": 512, "description": "as `models` or a person calls it"},
+    "workspace": {"type": "string", "enum": ["shared", "worktree"]},
     "sessionId": _ID,
     "sessionIds": _IDS,
     "workerId": _ID | {"description": "the same as sessionId"},

@@ -12,6 +12,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Final
 
+from coterie.core.session.worktree import FOLDER
 from coterie.core.text import cut, mend
 from coterie.runtime.tools.arguments import UnfitError
 
@@ -75,12 +76,19 @@ def ground_of(workspace: str | None, closed: Sequence[Path]) -> Ground:
     root = Path(workspace)
     if not root.is_absolute() or not root.is_dir():
         raise UnfitError("The project folder of this session does not exist.")
-    shut = frozenset(folder.resolve() for folder in closed)
+    root = root.resolve()
+    shut = frozenset(folder for folder in (one.resolve() for one in closed) if not _is_worktree(root, folder))
     ids = frozenset(identity for folder in shut if (identity := _id_of(folder)) is not None)
-    ground = Ground(root.resolve(), shut, ids)
+    ground = Ground(root, shut, ids)
     if ground.is_closed(ground.root):
         raise UnfitError("The project folder of this session is closed to tools: it belongs to the host.")
     return ground
+
+
+def _is_worktree(root: Path, closed: Path) -> bool:
+    """Whether *root* is, or is in, one of the worktrees in a closed folder: nothing else of that is in reach of it."""
+    home = closed / FOLDER
+    return root != home and root.is_relative_to(home)
 
 
 def named(text: str) -> str:

@@ -9,6 +9,7 @@ from coterie.core.ids import ChainId, HostId, SessionId
 from coterie.core.inbound import Inbound
 from coterie.core.permission import StoredMode
 from coterie.core.session.session import Held, Session, status_of
+from coterie.core.session.worktree import worktree_of
 from coterie.core.text import nearest
 from coterie.core.thinking import Thinking
 from coterie.ports.rows import Reference
@@ -40,6 +41,7 @@ def session_of(row: Row) -> Session:
         inbound=Inbound(row[11]),
         current_turn=bool(row[12]),
         thinking=Thinking(row[13]) if row[13] else None,
+        worktree=worktree_of(row[14]) if row[14] else None,
         created_by=row[WIDTH - 1],
     )
 
@@ -99,6 +101,7 @@ class SqlSessions:
             inbound=session.inbound.value,
             current_turn=int(session.current_turn),
             thinking=session.thinking.value if session.thinking else None,
+            worktree=session.worktree.text() if session.worktree else None,
         )
         if session.created_by is not None:
             self._driver.write(

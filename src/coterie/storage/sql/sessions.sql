@@ -21,10 +21,10 @@ WHERE s.id = :id
 -- name: add_session
 INSERT INTO sessions
     (id, title, project_path, model, permission_mode, held, streak, ready, revision, created_at, updated_at, inbound,
-    current_turn, thinking)
+    current_turn, thinking, worktree)
 VALUES
     (:id, :title, :project_path, :model, :permission_mode, :held, :streak, NULL, 0, :created_at, :updated_at, :inbound,
-    :current_turn, :thinking)
+    :current_turn, :thinking, :worktree)
 
 -- name: add_link
 INSERT INTO session_links (session_id, created_by_session_id, plugin, created_at)
@@ -45,7 +45,7 @@ UPDATE sessions SET held = :held WHERE id = :id AND held IS NULL AND deleted_at 
 UPDATE sessions SET held = 'archived' WHERE id = :id
 
 -- name: bury_session
-UPDATE sessions SET deleted_at = :now, held = NULL, project_path = NULL, model = NULL WHERE id = :id
+UPDATE sessions SET deleted_at = :now, held = NULL, project_path = NULL, model = NULL, worktree = NULL WHERE id = :id
 
 -- name: set_streak
 UPDATE sessions SET streak = :streak WHERE id = :id

@@ -17,7 +17,7 @@ from coterie.core.turn.states import TURN_TABLE
 COLUMNS: Final = {
     "sessions": (
         "id title project_path model permission_mode held streak ready revision created_at updated_at inbound "
-        "current_turn thinking"
+        "current_turn thinking worktree"
     ),
     "chains": "id messages sessions created_at cost tokens grants",
     "permission_requests": "id source_session_id target_session_id created_at",

@@ -25,6 +25,7 @@ CREATE TABLE sessions (
     inbound TEXT NOT NULL CHECK (inbound = 'accept' OR inbound = 'hold' OR inbound = 'refuse'),
     current_turn {int} NOT NULL,
     thinking TEXT CHECK (thinking = 'off' OR thinking = 'low' OR thinking = 'medium' OR thinking = 'high'),
+    worktree TEXT,
     deleted_at {int}
 );
 CREATE INDEX sessions_updated ON sessions (updated_at, number) WHERE deleted_at IS NULL;

@@ -1,0 +1,144 @@
+"""Sessions that edit on branches of their own: real git, and nothing of the project changes until a person says so."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from tests.runtime.engine.conftest import SetStage, Stage
+
+from coterie.core.codes import Code
+from coterie.core.errors import InvalidArgumentError, RefusedError
+from coterie.core.turn.states import TurnState
+
+EDITS: Final = """
+  - when: {model: worker, requests_since_user: 0}
+    reply: {calls: [{tool: write, arguments: {path: "a file ä.txt", content: "worker\\n"}}]}
+  - when: {model: other, requests_since_user: 0}
+    reply: {calls: [{tool: write, arguments: {path: "a file ä.txt", content: "other\\n"}}]}
+  - when: {requests_since_user: 1}
+    reply: {text: "done"}
+  - when: {model: lead}
+    reply: {text: "heard"}
+"""
+FILE: Final = "a file ä.txt"
+
+
+def git(folder: Path, *words: str) -> str:
+    """Run git as the person who owns the project."""
+    environment = {"PATH": os.defpath, "GIT_CONFIG_GLOBAL": os.devnull, "LC_ALL": "C.UTF-8"}
+    for role in ("AUTHOR", "COMMITTER"):
+        environment |= {f"GIT_{role}_NAME": "Person", f"GIT_{role}_EMAIL": "person@example.org"}
+    line = ["git", "-c", "core.quotePath=false", *words]
+    return subprocess.run(line, cwd=folder, env=environment, check=True, capture_output=True, text=True).stdout
+
+
+def make_project(folder: Path) -> None:
+    """Put a project with one commit into *folder*."""
+    git(folder, "init", "--quiet")
+    (folder / FILE).write_text("first\n", encoding="utf-8")
+    git(folder, "add", ".")
+    git(folder, "commit", "--quiet", "-m", "first")
+
+
+def is_there(folder: Path) -> bool:
+    """Whether a folder exists."""
+    return folder.exists()
+
+
+async def spawn(host: Stage, lead: str, model: str = "worker", **params: Any) -> dict[str, Any]:
+    """Spawn a session as a person who speaks for *lead*."""
+    return await host.ask("collaboration.spawn", asSessionId=lead, content="edit", model=model, title=model, **params)
+
+
+async def test_two_workers_edit_one_file_at_once_and_the_second_apply_names_the_conflict(stage: SetStage) -> None:
+    """Work of agents side by side must reach the project only by a person's word, and never half."""
+    host = await stage(EDITS)
+    make_project(host.project)
+    (host.project / "own.txt").write_text("not committed\n", encoding="utf-8")
+    lead = await host.session("lead", mode="auto", folder=True)
+    receipts = [await spawn(host, lead, model) for model in ("worker", "other")]
+    await host.settled(*(one["messageId"] for one in receipts))
+    first, second = (one["sessionId"] for one in receipts)
+
+    assert [one["uncommittedCarried"] for one in receipts] == [False, False]
+    assert (host.project / FILE).read_text(encoding="utf-8") == "first\n"
+    told = json.loads((await host.completion(receipts[0]["messageId"]))["content"])["workspace"]
+    shown = (await host.ask("session.get", sessionId=first))["session"]
+    assert (told["branch"], told["base"]) == (shown["branch"], shown["base"])
+    assert (told["files"], told["insertions"], told["deletions"]) == ([FILE], 1, 1)
+    assert git(host.project, "log", "-1", "--format=%an", shown["branch"]) == "Coterie session worker\n"
+    assert "+worker" in (await host.ask("session.diff", sessionId=first))["text"]
+
+    applied = await host.ask("session.apply", sessionId=first, idempotencyKey="a")
+    assert applied["summary"]["files"] == [FILE]
+    assert (await host.ask("session.apply", sessionId=first, idempotencyKey="a"))["replayed"]
+    with pytest.raises(RefusedError, match=FILE) as refused:
+        await host.ask("session.apply", sessionId=second)
+    assert refused.value.code is Code.CONFLICT
+    assert (host.project / FILE).read_text(encoding="utf-8") == "worker\n"
+    assert (host.project / "own.txt").read_text(encoding="utf-8") == "not committed\n"
+    assert git(host.project, "log", "--format=%s") == "first\n"
+
+
+async def test_a_worktree_is_asked_for_in_vain_where_there_is_no_git(stage: SetStage) -> None:
+    """A worker that edits the shared folder although a worktree was asked for would break a promise silently."""
+    host = await stage(EDITS)
+    lead = await host.session("lead", mode="auto", folder=True)
+    with pytest.raises(InvalidArgumentError, match="worktree"):
+        await spawn(host, lead, workspace="worktree")
+    shared = await spawn(host, lead)
+    await host.settled(shared["messageId"])
+    assert "uncommittedCarried" not in shared
+    assert (host.project / FILE).read_text(encoding="utf-8") == "worker\n"
+
+
+async def test_a_session_that_has_to_ask_shares_the_folder_unless_it_is_told_otherwise(stage: SetStage) -> None:
+    """The default follows the permission mode, and a word of the caller goes before it."""
+    host = await stage(EDITS)
+    make_project(host.project)
+    lead = await host.session("lead", mode="auto", folder=True)
+    shared = await spawn(host, lead, workspace="shared")
+    await host.settled(shared["messageId"])
+    assert (await host.ask("session.get", sessionId=shared["sessionId"]))["session"]["workspace"] == "shared"
+    assert (host.project / FILE).read_text(encoding="utf-8") == "worker\n"
+
+
+async def test_a_worktree_that_was_removed_by_hand_comes_back_from_its_branch(stage: SetStage) -> None:
+    """What was committed is not lost with a folder."""
+    host = await stage(EDITS)
+    make_project(host.project)
+    lead = await host.session("lead", mode="auto", folder=True)
+    receipt = await spawn(host, lead)
+    await host.settled(receipt["messageId"])
+    session = (await host.ask("session.get", sessionId=receipt["sessionId"]))["session"]
+    folder = Path(session["workspacePath"])
+    shutil.rmtree(folder)
+
+    await host.prompt(session["id"], "again")
+
+    assert (await host.ended(session["id"])).state is TurnState.COMPLETED
+    assert (folder / FILE).read_text(encoding="utf-8") == "worker\n"
+
+
+async def test_drop_spares_what_is_not_committed_until_it_is_forced(stage: SetStage) -> None:
+    """A person's work in a worktree must not go by mistake."""
+    host = await stage(EDITS)
+    make_project(host.project)
+    lead = await host.session("lead", mode="auto", folder=True)
+    receipt = await spawn(host, lead)
+    await host.settled(receipt["messageId"])
+    await host.idle(receipt["sessionId"])
+    session = (await host.ask("session.get", sessionId=receipt["sessionId"]))["session"]
+    folder = Path(session["workspacePath"])
+    (folder / "mine.txt").write_text("mine", encoding="utf-8")
+
+    with pytest.raises(RefusedError, match="not committed") as refused:
+        await host.ask("session.drop", sessionId=session["id"])
+    assert (refused.value.code, is_there(folder)) == (Code.CONFLICT, True)
+    await host.ask("session.drop", sessionId=session["id"], force=True)
+    assert not is_there(folder)
+    assert session["branch"] not in git(host.project, "branch")
