@@ -142,3 +142,58 @@ async def test_drop_spares_what_is_not_committed_until_it_is_forced(stage: SetSt
     await host.ask("session.drop", sessionId=session["id"], force=True)
     assert not is_there(folder)
     assert session["branch"] not in git(host.project, "branch")
+
+
+async def test_a_worktree_that_a_crash_left_half_made_is_made_anew(stage: SetStage) -> None:
+    """The row is written before git runs, so every stop in between must heal at the next turn."""
+    host = await stage(EDITS)
+    make_project(host.project)
+    lead = await host.session("lead", mode="auto", folder=True)
+    receipt = await spawn(host, lead)
+    await host.settled(receipt["messageId"])
+    session = (await host.ask("session.get", sessionId=receipt["sessionId"]))["session"]
+    (host.project / ".git" / "worktrees" / session["id"] / "locked").write_text("initializing", encoding="utf-8")
+    (Path(session["workspacePath"]) / FILE).unlink()
+    await host.restart()
+
+    await host.prompt(session["id"], "again")
+
+    assert (await host.ended(session["id"])).state is TurnState.COMPLETED
+    assert (Path(session["workspacePath"]) / FILE).read_text(encoding="utf-8") == "worker\n"
+
+
+async def test_a_turn_fails_with_the_words_of_git_where_it_refuses(stage: SetStage) -> None:
+    """A worker that cannot have its worktree must not edit somewhere else."""
+    host = await stage(EDITS)
+    make_project(host.project)
+    lead = await host.session("lead", mode="auto", folder=True)
+    receipt = await spawn(host, lead)
+    await host.settled(receipt["messageId"])
+    session = (await host.ask("session.get", sessionId=receipt["sessionId"]))["session"]
+    shutil.move(host.project / ".git", host.project / "moved")
+
+    await host.prompt(session["id"], "again")
+
+    turn = await host.ended(session["id"])
+    assert (turn.state, turn.error_code) == (TurnState.FAILED, Code.WORKER_NOT_READY.value)
+    assert "git rev-parse was refused" in (turn.error or "")
+    assert (host.project / FILE).read_text(encoding="utf-8") == "first\n"
+
+
+async def test_a_session_of_a_linked_subfolder_works_in_the_same_subfolder(stage: SetStage, tmp_path: Path) -> None:
+    """A project is often a part of its repository, and its path is often a link."""
+    host = await stage(EDITS)
+    (host.project / "part").mkdir()
+    (host.project / "part" / "kept.txt").write_text("kept\n", encoding="utf-8")
+    make_project(host.project)
+    link = tmp_path / "link"
+    link.symlink_to(host.project / "part")
+    made = await host.ask("session.create", title="lead", model="lead", permissionMode="auto", projectPath=str(link))
+    receipt = await spawn(host, made["session"]["id"])
+    await host.settled(receipt["messageId"])
+
+    session = (await host.ask("session.get", sessionId=receipt["sessionId"]))["session"]
+    assert session["workspacePath"].endswith(f"/{session['id']}/part")
+    assert (await host.ask("session.diff", sessionId=session["id"]))["summary"]["files"] == [f"part/{FILE}"]
+    await host.ask("session.apply", sessionId=session["id"])
+    assert (host.project / "part" / FILE).read_text(encoding="utf-8") == "worker\n"
