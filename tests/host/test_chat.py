@@ -1,233 +1,246 @@
-"""A person at a terminal, through a pseudo-terminal: talk, approvals in place, an interrupt, a host that was killed."""
+"""A person at a real terminal: `chat` and `run` with their questions, against a host in a process of its own."""
 
 import json
 import os
-import pty
-import re
-import select
 import signal
-import subprocess
-import sys
 from collections.abc import Generator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import pytest
 from tests.host.conftest import end_background
-from tests.host.program import BOUND_S, Models, Seat, scripted
+from tests.host.program import Models, Seat, scripted
+from tests.host.screen import CTRL_C, CTRL_D, Screen, screen
 
-SCRIPT: Final = """
-- when: {last: user, user: '^write$'}
-  reply: {calls: [{tool: write, arguments: {path: a.txt, content: new}}]}
-- when: {last: user, user: '^write slowly$'}
-  reply:
-    text: "Let me see what there is to do."
-    chunk_chars: 1
-    delay_ms: 20
-    calls: [{tool: write, arguments: {path: a.txt, content: new}}]
-- when: {last: user, user: '^hang$'}
-  reply: {hang: true}
-- when: {last: user, user: 'primes'}
-  reply: {text: "Two, three and five are primes.", chunk_chars: 4, delay_ms: 2}
-- when: {last: tool}
-  reply: {text: "Tool: ${tool}"}
-- reply: {text: "Noted: ${user}"}
+RULES: Final = r"""
+rules:
+  - when: {user: "hang", last: user}
+    reply: {hang: true}
+  - when: {user: "forge", last: user}
+    reply: {text: "a\e]0;title\a\e[2Jb &#x202e;c"}
+  - when: {user: "write (?P<name>\\S+)", last: user}
+    reply: {calls: [{tool: write, arguments: {path: "${user.name}", content: new}}]}
+  - when: {user: "read (?P<name>\\S+)", last: user}
+    reply: {calls: [{tool: read, arguments: {path: "${user.name}"}}]}
+  - when: {last: tool}
+    reply: {text: "It says ${tool}"}
+  - reply: {text: "# Primes\n\nThese are **three**:\n\n- two\n- three\n- five\n", chunk_chars: 5}
 """
-_ESCAPES: Final = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b\][^\x07]*\x07|\r")
+CHOICES: Final = "[y] once, [s] this session, [n] no, [?] all lines"
+PROMPT: Final = "\n> "
 
 
-@dataclass
-class Screen:
-    """What a pseudo-terminal has shown, and the keyboard before it."""
-
-    descriptor: int
-    popen: subprocess.Popen[bytes]
-    shown: str = ""
-
-    def until(self, text: str) -> str:
-        """Read until *text* stands there, and return what came up to it; the next look begins behind it."""
-        while text not in self.shown:
-            ready, _, _ = select.select([self.descriptor], [], [], BOUND_S)
-            assert ready, f"no {text!r} within {BOUND_S} s; there is: {self.shown}"
-            try:
-                more = os.read(self.descriptor, 65_536)
-            except OSError:
-                more = b""
-            assert more, f"it ended before {text!r}; there is: {self.shown}"
-            self.shown = _ESCAPES.sub("", self.shown + more.decode("utf-8", "replace"))
-        before, _, self.shown = self.shown.partition(text)
-        return before + text
-
-    def type(self, line: str) -> None:
-        """Type a line and Enter."""
-        os.write(self.descriptor, f"{line}\n".encode())
-
-    def press(self, key: bytes) -> None:
-        """Press a key that the terminal knows."""
-        os.write(self.descriptor, key)
-
-    def ended(self) -> int:
-        """Wait until the program has ended; returns its status."""
-        return self.popen.wait(BOUND_S)
-
-
-@contextmanager
-def at_terminal(seat: Seat, *words: str) -> Generator[Screen]:
-    """Run a command at a pseudo-terminal of its own inside of the block."""
-    ours, theirs = pty.openpty()
-    # The leader of a session makes the first terminal that it opens its own: keys such as Ctrl-C are signals then.
-    opening = ("sh", "-c", 'exec "$@" <"$0" >"$0" 2>&1', os.ttyname(theirs))
-    command = [*opening, sys.executable, "-m", "coterie", *words]
-    environment = {**seat.environment(), "TERM": "dumb", "COLUMNS": "200"}
-    with subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, env=environment, cwd=seat.folder, start_new_session=True
-    ) as popen:
-        try:
-            yield Screen(ours, popen)
-        finally:
-            popen.kill()
-            os.close(theirs)
-            os.close(ours)
-
-
-@pytest.fixture
+@pytest.fixture(scope="module")
 def models() -> Generator[Models]:
-    """What answers."""
-    with scripted(SCRIPT) as served:
-        yield served
+    """Models that answer, call tools, and hang."""
+    with scripted(RULES) as models:
+        yield models
 
 
 @pytest.fixture
-def talker(seat: Seat, models: Models, tmp_path: Path) -> Generator[Seat]:
-    """A person in a project folder; their host starts by itself, and ends with the test."""
-    seat.folder = tmp_path / "project"
+def home(seat: Seat, models: Models) -> Generator[Seat]:
+    """A person with a model, whose sessions ask; the background host is stopped behind the test."""
+    seat.folder = seat.home / "project"
     seat.folder.mkdir()
-    models.configure(seat.data, "[server]\nport = 0\n")
+    models.configure(seat.data)
     yield seat
     end_background(seat)
 
 
-def test_a_person_talks_and_allows_a_call_where_it_comes_up(talker: Seat) -> None:
-    """Nothing is written before the yes; the next line goes on with the same session."""
-    assert talker.folder is not None
-    written = talker.folder / "a.txt"
-    with at_terminal(talker, "chat") as screen:
-        screen.until("> ")
-        screen.type("Tell me primes.")
-        assert "Two, three and five are primes." in screen.until("are primes.")
-
-        screen.until("> ")
-        screen.type("write")
-        assert "write a.txt" in screen.until("May it run?")
-        assert not written.exists()
-        screen.until("lines: ")
-        screen.type("?")
-        assert "+new" in screen.until("lines: ")
-        screen.type("y")
-        screen.until("Tool: Made a.txt")
-        assert written.read_text("utf-8") == "new"
-
-        screen.until("> ")
-        screen.type("/status")
-        screen.until("completed")
-        screen.type("/stauts")
-        screen.until("near: /status")
-        screen.until("> ")
-        screen.press(b"\x04")
-        assert screen.ended() == 0
-    assert (talker.data / "chat_history").stat().st_mode & 0o777 == 0o600
+def written(seat: Seat) -> Path:
+    """The file that the model wants to write."""
+    assert seat.folder is not None
+    return seat.folder / "new.txt"
 
 
-def test_a_denied_call_is_told_with_the_reason(talker: Seat) -> None:
-    """And `run` asks in place too, where somebody is there to answer."""
-    with at_terminal(talker, "run", "write") as screen:
-        screen.until("lines: ")
-        screen.type("n")
-        screen.until("Why?")
-        screen.type("Not that file.")
-        screen.until("They say: Not that file.")
-        assert screen.ended() == 0
-    assert talker.folder is not None
-    assert not (talker.folder / "a.txt").exists()
+def begun(shown: Screen) -> str:
+    """Wait for the first prompt of a new session, and return its id."""
+    shown.until("session ")
+    session_id = shown.until("\n").strip()
+    shown.until("> ")
+    return session_id
 
 
-@pytest.mark.parametrize("word", ["y", "s"])
-def test_what_was_typed_before_the_question_is_no_answer_to_it(talker: Seat, word: str) -> None:
-    """Nobody allows what they have not seen."""
-    with at_terminal(talker, "chat") as screen:
-        screen.until("> ")
-        screen.type("write slowly")
-        screen.until("Let me")
-        screen.type(word)
-        screen.until("lines: ")
-        screen.type("n")
-        screen.until("Why?")
-        screen.type("")
-        screen.until("Denied by a person.")
-    assert talker.folder is not None
-    assert not (talker.folder / "a.txt").exists()
+def kill_host(seat: Seat) -> None:
+    """End the background host as a power cut would."""
+    os.kill(json.loads((seat.data / "host.json").read_text("utf-8"))["pid"], signal.SIGKILL)
 
 
-def test_only_a_whole_word_is_an_answer(talker: Seat) -> None:
-    """One that begins like a yes may mean the opposite, so it is asked again."""
-    with at_terminal(talker, "chat") as screen:
-        screen.until("> ")
-        screen.type("write")
-        for words in ("stop!", "you must not", "yesterday", ""):
-            screen.until("lines: ")
-            screen.type(words)
-        screen.until("lines: ")
-        screen.type("no")
-        screen.until("Why?")
-        screen.type("")
-        screen.until("Denied by a person.")
-    assert talker.folder is not None
-    assert not (talker.folder / "a.txt").exists()
+def test_a_reply_is_shown_as_markdown_and_the_chat_is_left_and_taken_up_again(home: Seat) -> None:
+    """The host is started on the way; the history of lines is the person's alone; the last items come back."""
+    with screen(home, "chat", "--mode", "ask") as shown:
+        session_id = begun(shown)
+        shown.enter("primes,\\")
+        shown.until("… ")
+        shown.enter("please")
+        reply = shown.until(PROMPT)
+        assert "Primes" in reply
+        assert "These are three:" in reply
+        assert "• two" in reply
+        assert "#" not in reply
+        assert "**" not in reply
+        shown.type(CTRL_D)
+        assert shown.ended() == 0
+    history = home.data / "chat_history"
+    assert history.stat().st_mode & 0o777 == 0o600
+    assert "please" in history.read_text("utf-8")
+    (first, *_) = home.run("session", "items", session_id, "--json").json["items"]
+    assert first["text"] == "primes,\nplease"
+    with screen(home, "chat", session_id) as shown:
+        shown.until("These are **three**")
+        shown.until("> ")
+        shown.enter("/quit")
+        assert shown.ended() == 0
 
 
-def test_ctrl_c_stops_the_turn_and_the_talk_goes_on(talker: Seat, models: Models) -> None:
-    """With the same session, which is free again."""
-    with at_terminal(talker, "chat") as screen:
-        screen.until("> ")
-        screen.type("hang")
-        models.until(lambda server: server.answering == 1)
-        screen.press(b"\x03")
-        screen.until("Interrupted.")
-        models.until(lambda server: server.answering == 0)
-        screen.until("> ")
-        screen.type("still there")
-        screen.until("Noted: still there")
-        screen.until("> ")
-        screen.press(b"\x04")
-        assert screen.ended() == 0
+def test_a_tool_call_runs_after_the_person_has_said_yes_and_not_before(home: Seat) -> None:
+    """What was typed before the question was seen does not answer it."""
+    with screen(home, "chat", "--mode", "ask") as shown:
+        begun(shown)
+        shown.enter("write new.txt")
+        asked = shown.until(CHOICES)
+        assert shown.has_rung
+        assert "new.txt" in asked
+        assert not written(home).exists()
+        for words in ("perhaps", "you must not", "stop!"):
+            shown.enter(words)
+            shown.until("That is no answer.")
+        shown.enter("?")
+        shown.until(CHOICES)
+        shown.enter("Yes")
+        shown.until("Approved once.")
+        shown.until("It says")
+        assert written(home).read_text("utf-8") == "new"
 
 
-def test_what_a_killed_host_had_queued_goes_on_after_a_release(talker: Seat, models: Models) -> None:
-    """Nothing starts by itself; the person is told what is held, and lets it go on."""
-    with at_terminal(talker, "chat") as screen:
-        screen.until("> ")
-        screen.type("hang")
-        session = screen.until("session ses_") and screen.until("\n").strip()
-        models.until(lambda server: server.answering == 1)
-        queued = talker.run("prompt", f"ses_{session}", "after that", "--json").json
-        assert queued["status"] == "queued"
-        os.kill(json.loads((talker.data / "host.json").read_text("utf-8"))["pid"], signal.SIGKILL)
-        screen.popen.kill()
-    with at_terminal(talker, "chat", f"ses_{session}") as screen:
-        screen.until("/release lets it go on")
-        screen.until("> ")
-        asked = models.asked
-        screen.type("/release")
-        models.until(lambda server: len(server.requests) > asked)
-        screen.until("> ")
-        screen.press(b"\x04")
-        assert screen.ended() == 0
-    items = talker.run("session", "items", f"ses_{session}", "--json").json["items"]
-    assert "after that" in [item["text"] for item in items]
+def test_a_call_that_is_denied_with_a_note_does_not_run_and_its_model_is_told(home: Seat) -> None:
+    """The note is the next line."""
+    with screen(home, "chat", "--mode", "ask", "--no-bell") as shown:
+        begun(shown)
+        shown.enter("write new.txt")
+        shown.until(CHOICES)
+        assert not shown.has_rung
+        shown.enter("n")
+        shown.until("Why not?")
+        shown.enter("use another name")
+        shown.until("Denied.")
+        assert "· write:" in shown.until("It says")
+        assert "use another name" in shown.until(PROMPT)
+        assert not written(home).exists()
 
 
-def test_without_a_terminal_there_is_no_chat(talker: Seat) -> None:
-    """A program is told what to use."""
-    assert "coterie run" in talker.run("chat").fault("INVALID_ARGUMENT", 2)
+def test_a_question_that_is_answered_elsewhere_ends_with_a_line_that_says_so(home: Seat) -> None:
+    """Two terminals, one answer."""
+    with screen(home, "chat", "--mode", "ask") as shown:
+        begun(shown)
+        shown.enter("write new.txt")
+        shown.until(CHOICES)
+        (asked,) = home.run("approve", "--json").json["requests"]
+        assert home.run("approve", asked["requestId"]).status == 0
+        shown.until("It was answered elsewhere")
+        shown.until("It says")
+        assert written(home).exists()
+
+
+def test_a_run_at_a_terminal_asks_in_place(home: Seat) -> None:
+    """No second terminal is needed; for this session the same call is not asked about again."""
+    with screen(home, "run", "write new.txt", "--mode", "ask") as shown:
+        shown.until(CHOICES)
+        assert not written(home).exists()
+        shown.enter("s")
+        shown.until("Approved for this session.")
+        shown.until("It says")
+        assert shown.ended() == 0
+    assert written(home).exists()
+    assert len(home.run("grants", "--json").json["grants"]) == 1
+
+
+def test_ctrl_c_stops_the_turn_and_not_the_chat(home: Seat, models: Models) -> None:
+    """A line typed meanwhile was for that turn: it stays in the history, as what no model has read."""
+    with screen(home, "chat", "--mode", "ask") as shown:
+        session_id = begun(shown)
+        shown.enter("hang")
+        models.until(lambda server: server.answering > 0)
+        shown.enter("primes")
+        shown.until("The turn sees it with its next model request.")
+        shown.type(CTRL_C)
+        shown.until("Stopping the turn")
+        shown.until("The turn was cancelled.")
+        shown.until(PROMPT)
+        said = home.run("session", "items", session_id, "--json").json["items"]
+        assert [(one["text"], one.get("unread", False)) for one in said] == [("hang", False), ("primes", True)]
+        shown.enter("primes")
+        shown.until("These are three:")
+        shown.until(PROMPT)
+        shown.until("Ctrl-C again leaves.", press=CTRL_C)
+        shown.until("goes on with it.", press=CTRL_C)
+        assert shown.ended() == 0
+
+
+def test_what_a_killed_host_holds_is_told_and_goes_on_by_release(home: Seat, models: Models) -> None:
+    """A prompt waits behind a hanging turn; a power cut; the next chat starts a host and the person says go."""
+    with screen(home, "chat", "--mode", "ask") as shown:
+        session_id = begun(shown)
+        shown.enter("hang")
+        models.until(lambda server: server.answering > 0)
+        assert home.run("prompt", session_id, "primes").status == 0
+        kill_host(home)
+        shown.until("Trying again")
+        shown.type(CTRL_C)
+        shown.until(PROMPT)
+        shown.enter("/queue")
+        shown.until("primes")
+        shown.until("1 waiting, held since the last stop of the host")
+        shown.until("> ")
+        shown.enter("/release")
+        shown.until("Released 1 session.")
+        shown.until("These are three:")
+
+
+def test_words_of_models_move_no_cursor_and_change_no_title(home: Seat) -> None:
+    """Neither as they are nor as references of Markdown, which become characters after the reply was cleaned."""
+    with screen(home, "chat", "--mode", "ask") as shown:
+        begun(shown)
+        before = len(shown.raw)
+        shown.enter("forge")
+        shown.until("[2Jb")
+        shown.until(PROMPT)
+        said = shown.raw[before:]
+        assert b"\x1b[2J" not in said
+        assert b"\x1b]" not in said
+        assert "\u202e" not in said.decode()
+
+
+def test_slash_commands_act_on_the_session_and_a_wrong_one_is_refused_with_the_nearest(home: Seat) -> None:
+    """Each is a command of the program, about the session of the chat."""
+    with screen(home, "chat", "--mode", "ask") as shown:
+        session_id = begun(shown)
+        for line, answer in (
+            ("/help", "/release"),
+            ("/relaese", "did you mean /release?"),
+            ("/mode auto", "auto"),
+            ("/mode wild", "accept-edits"),
+            ("/status", session_id),
+            ("/queue", "Nothing waits."),
+            ("/release", "Nothing was held."),
+            ("/new other", "session ses_"),
+            ("/sessions", "other"),
+            ("/switch nobody", "NOT_FOUND"),
+            (f"/switch {session_id}", "> "),
+            ("/status", session_id),
+        ):
+            shown.enter(line)
+            shown.until(f"{line}\n")
+            shown.until(answer)
+        shown.enter("read none.txt")
+        shown.until("· read {")
+        shown.until("· read: ")
+
+
+def test_without_a_terminal_chat_refuses_and_names_run(home: Seat) -> None:
+    """Nothing is started for a pipe."""
+    assert "`coterie run" in home.run("chat", stdin="hi\n").fault("INVALID_ARGUMENT", 2)
+    as_json = home.run("chat", "--json")
+    assert as_json.status == 2
+    assert "coterie run --json" in as_json.err
+    assert not (home.data / "host.json").exists()

@@ -1,60 +1,107 @@
-"""Asking a person about a tool call in the place where it came up."""
+"""Tool calls that wait for leave, asked about where the person already looks."""
 
+from collections.abc import Sequence
 from typing import Final
 
-from coterie.core.codes import Code
 from coterie.interfaces.cli.approvals import show_call
 from coterie.interfaces.cli.dial import Answer
-from coterie.interfaces.cli.failure import AnswerError
+from coterie.interfaces.cli.ears import forget_typed
+from coterie.interfaces.cli.failure import AnswerError, line_of
 from coterie.interfaces.cli.terminal import Terminal
 
-_OVER: Final = frozenset({Code.NOT_FOUND, Code.CONFLICT})
-"""Somebody else has answered, or the turn has ended."""
-_LINES: Final = 40
-"""Lines of a change that are shown before somebody asks for all of it."""
-
-_DECISIONS: Final = {"y": "once", "yes": "once", "n": "deny", "no": "deny"}
+_SHOWN_LINES: Final = 12
+_DECISIONS: Final = {"y": "once", "yes": "once", "s": "session", "session": "session", "n": "deny", "no": "deny"}
 """Whole words, so that `you must not` is no yes."""
-_FOR_THE_SESSION: Final = {"s": "session", "session": "session"}
+_SAID: Final = {"once": "Approved once.", "session": "Approved for this session.", "deny": "Denied."}
+_STYLE: Final = "bold yellow"
 
 
-def ask(terminal: Terminal, request: Answer) -> None:
-    """Show a call, and let the person answer it where there is one; else say how it is answered elsewhere.
+class Asking:
+    """Puts questions to a person one at a time, and takes the lines that answer them."""
 
-    Raises:
-        HostError: The host refused for another reason than that the question is over.
-    """
+    def __init__(self, terminal: Terminal, *, bell: bool = False) -> None:
+        self._terminal = terminal
+        self._bell = bell
+        self._open: Answer | None = None
+        self._noting = False
+        """Whether the next line says why not."""
+        self._asked: set[str] = set()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the next line is an answer."""
+        return self._open is not None
+
+    def refresh(self, requests: Sequence[Answer]) -> None:
+        """Take up the questions that are open now: one that is not any more ends, the next one is asked."""
+        open_ids = {one["requestId"] for one in requests}
+        if self._open is not None and self._open["requestId"] not in open_ids:
+            self._end("It was answered elsewhere, or is not asked any more.")
+        if self._open is not None:
+            return
+        one = next((one for one in requests if one["requestId"] not in self._asked), None)
+        if one is not None:
+            self._ask(one)
+
+    def take(self, line: str) -> None:
+        """Take a line as the answer to the open question."""
+        one = self._open
+        if one is None:
+            return
+        if self._noting:
+            self._resolve(one, "deny", line)
+            return
+        word = line.lower()
+        decision = _DECISIONS.get(word)
+        if decision == "deny":
+            self._noting = True
+            self._terminal.remark("Why not? A line for the model, or an empty one:", _STYLE)
+        elif decision is not None and _may(one, decision):
+            self._resolve(one, decision)
+        else:
+            if word == "?":
+                show_call(self._terminal, one)
+            self._terminal.remark(_choices(one) if word == "?" else f"That is no answer. {_choices(one)}", _STYLE)
+
+    def _ask(self, one: Answer) -> None:
+        self._open = one
+        self._asked.add(one["requestId"])
+        forget_typed()
+        if self._bell:
+            self._terminal.ring()
+        show_call(self._terminal, one, lines_max=_SHOWN_LINES)
+        self._terminal.remark(_choices(one), _STYLE)
+
+    def _resolve(self, one: Answer, decision: str, note: str | None = None) -> None:
+        given = {"requestId": one["requestId"], "decision": decision, "comment": note or None}
+        try:
+            self._terminal.dial().act("permissions.resolve", given)
+        except AnswerError as error:
+            self._end(line_of(error))
+        else:
+            self._end(_SAID[decision])
+
+    def _end(self, text: str) -> None:
+        self._open, self._noting = None, False
+        self._terminal.remark(text)
+
+
+def tell(terminal: Terminal, request: Answer) -> None:
+    """Show a call to one who may be elsewhere, and how it is answered."""
     if not terminal.as_json:
-        show_call(terminal, request, lines_max=_LINES)
-    decision = _decision(terminal, request)
-    if decision is None:
-        terminal.remark(
-            f"It waits for your leave: `coterie approve {request['requestId']}` or "
-            f"`coterie deny {request['requestId']}` in another terminal.",
-            "bold yellow",
-        )
-        return
-    comment = terminal.answer("Why? (Enter for nothing) ") if decision == "deny" else None
-    given = {"requestId": request["requestId"], "decision": decision, "comment": comment or None}
-    try:
-        terminal.dial().act("permissions.resolve", given)
-    except AnswerError as error:
-        if error.code not in _OVER:
-            raise
-        terminal.remark("The question is over: it was answered elsewhere, or its turn has ended.", "yellow")
+        show_call(terminal, request)
+    terminal.remark(
+        f"It waits for your leave: `coterie approve {request['requestId']}` or `coterie deny {request['requestId']}` "
+        "in another terminal.",
+        _STYLE,
+    )
 
 
-def _decision(terminal: Terminal, request: Answer) -> str | None:
-    """What the person decides; None where nobody can be asked, or the input has ended."""
-    # A grant for the session would not count where somebody else's ceiling holds.
-    decisions = _DECISIONS if request.get("ceilingSessionId") else _DECISIONS | _FOR_THE_SESSION
-    session = ", [s] always in this session" if decisions is not _DECISIONS else ""
-    while True:
-        word = terminal.answer(f"May it run? [y] once{session}, [n] no, [?] show all lines: ", anew=True)
-        if word is None:
-            return None
-        key = word.strip().lower()
-        if key == "?":
-            show_call(terminal, request)
-        elif key in decisions:
-            return decisions[key]
+def _may(one: Answer, decision: str) -> bool:
+    """Whether an answer is offered: below a ceiling, a call is approved once or not at all."""
+    return decision != "session" or not one.get("ceilingSessionId")
+
+
+def _choices(one: Answer) -> str:
+    session = "[s] this session, " if _may(one, "session") else ""
+    return f"[y] once, {session}[n] no, [?] all lines"

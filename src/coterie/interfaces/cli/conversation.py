@@ -4,12 +4,14 @@ Live text is a courtesy: it may be lost or come late, and the transcript is what
 written from its item, and live text that comes after its item is dropped.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from coterie.interfaces.cli.asking import ask
+from coterie.interfaces.cli.asking import Asking, tell
 from coterie.interfaces.cli.dial import Answer, Dial, Event, fresh_key
 from coterie.interfaces.cli.display import plain, shortened
+from coterie.interfaces.cli.ears import Ears, Heard, Typed
 from coterie.interfaces.cli.endings import fault_of
 from coterie.interfaces.cli.follow import Lost, Opened, Start, follow
 from coterie.interfaces.cli.terminal import Terminal
@@ -38,11 +40,39 @@ class Outcome:
         return said | ({"error": self.error} if self.error else {})
 
 
-class Voice:
-    """Writes the replies of a turn."""
+class Paper(Protocol):
+    """What replies are written on."""
+
+    def write(self, text: str) -> None:
+        """Write more of a reply."""
+        ...
+
+    def end(self) -> None:
+        """The reply is whole, or will not go on."""
+        ...
+
+
+class PlainPaper:
+    """Shows a reply letter by letter, as it is."""
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
+
+    def write(self, text: str) -> None:
+        """See `Paper`."""
+        if not self._terminal.as_json:
+            self._terminal.write(plain(text))
+
+    def end(self) -> None:
+        """See `Paper`."""
+
+
+class Voice:
+    """Writes the replies of a turn."""
+
+    def __init__(self, terminal: Terminal, paper: Paper | None = None) -> None:
+        self._terminal = terminal
+        self._paper = paper or PlainPaper(terminal)
         self._live = ""
         """What has come of the reply that is being written."""
         self._late = ""
@@ -64,7 +94,7 @@ class Voice:
             return
         self._late = ""
         self._live += text
-        self._write(text)
+        self._paper.write(text)
 
     def item(self, item: Answer) -> None:
         """Write what is missing of a reply, and tell of the tools it calls."""
@@ -80,28 +110,27 @@ class Voice:
     def stop(self) -> None:
         """End the line of a reply that will not go on."""
         if self._live:
-            self._write("\n")
+            self._paper.write("\n")
+        self._paper.end()
         self._live = ""
 
     def _reply(self, text: str) -> None:
         rest = text.removeprefix(self._live)
         if self._live and rest == text:
             # What came live belongs to a try that the host gave up, so the reply is written anew.
-            self._write("\n")
+            self._paper.write("\n")
+            self._paper.end()
         self._late = rest
-        self._write(rest)
+        self._paper.write(rest)
         if text and not text.endswith("\n"):
-            self._write("\n")
+            self._paper.write("\n")
+        self._paper.end()
         self._live = ""
 
     def _print(self, text: str) -> None:
         *lines, self._printed = (self._printed + text).split("\n")
         for line in filter(str.strip, lines):
             self._terminal.remark(f"│ {shortened(line, _SHOWN_CHARS_MAX)}")
-
-    def _write(self, text: str) -> None:
-        if not self._terminal.as_json:
-            self._terminal.write(plain(text))
 
 
 def is_queued(dial: Dial, receipt: Answer, session_id: str) -> bool:
@@ -113,20 +142,22 @@ def is_queued(dial: Dial, receipt: Answer, session_id: str) -> bool:
     return waits and queue.get("blockedBy") != "slot"
 
 
+def new_items(dial: Dial, session_id: str, after: int) -> list[Answer]:
+    """The items of a session behind number *after*, to the end."""
+    found = list[Answer]()
+    while True:
+        given = {"sessionId": session_id, "after": found[-1]["number"] if found else after, "limit": _PAGE}
+        page: list[Answer] = dial.call("session.items", given)["items"]
+        found += page
+        if len(page) < _PAGE:
+            return found
+
+
 class Conversation:
     """A prompt to a session, and the turn that answers it."""
 
-    def __init__(self, terminal: Terminal, session_id: str, text: str, *, stays: bool = False) -> None:
-        """Take what is to be said.
-
-        Args:
-            terminal: Where to show the reply.
-            session_id: To whom.
-            text: What.
-            stays: An interrupt is for the turn, so nothing is said of what goes on without us.
-        """
+    def __init__(self, terminal: Terminal, session_id: str, text: str) -> None:
         self._terminal = terminal
-        self._stays = stays
         self._voice = Voice(terminal)
         self._session_id = session_id
         self._prompt = {"sessionId": session_id, "text": text}
@@ -135,8 +166,10 @@ class Conversation:
         self._item = 0
         self._text = ""
         self._input_id: str | None = None
+        self._asking = Asking(terminal) if terminal.is_attended() else None
+        """Asks a person who is there."""
         self._asked: set[str] = set()
-        """Questions that were shown."""
+        """Questions that were shown to one who may be elsewhere."""
         self.accepted = False
         """Whether the host has taken the prompt."""
 
@@ -152,17 +185,25 @@ class Conversation:
         start = Start(self._terminal.data, self._session_id, str(session["revision"]), _TRIES_MAX)
         try:
             # The stream is opened before the prompt is sent, so that no word of the reply comes too early.
-            for happened in follow(start):
+            for happened in self._happenings(start):
                 outcome = self._heard(happened)
                 if outcome is not None:
                     return outcome
         except KeyboardInterrupt:
-            if not self._stays:
-                self._terminal.remark(self._left())
+            self._terminal.remark(self._left())
             raise
         finally:
             self._voice.stop()
         raise AssertionError("a stream is followed without end")
+
+    def _happenings(self, start: Start) -> Iterator[Heard]:
+        """What happens, and, while a question is open, what the person types."""
+        if self._asking is None:
+            yield from follow(start)
+            return
+        ears = Ears(start)
+        while True:
+            yield ears.next(typed=self._asking.is_open)
 
     def _left(self) -> str:
         """What goes on without us, and how to stop it."""
@@ -178,13 +219,15 @@ class Conversation:
             )
         return f"Perhaps the prompt was not sent: `coterie status {self._session_id}` tells."
 
-    def _heard(self, happened: Opened | Lost | Event) -> Outcome | None:
+    def _heard(self, happened: Heard) -> Outcome | None:
         match happened:
             case Opened(again):
                 self._send()
                 if again:
                     self._questions()
                 return self._look() if again else None
+            case Typed(line):
+                self._typed(line)
             case Lost(reason, _):
                 self._voice.stop()
                 self._terminal.remark(f"{reason} Trying again.", "yellow")
@@ -220,15 +263,9 @@ class Conversation:
             self._terminal.remark(f"Queued at position {receipt.get('position')}; it starts when the session is free.")
 
     def _new_items(self) -> list[Answer]:
-        found = list[Answer]()
-        while True:
-            parameters = {"sessionId": self._session_id, "after": self._item, "limit": _PAGE}
-            page: list[Answer] = self._terminal.dial().call("session.items", parameters)["items"]
-            found += page
-            if page:
-                self._item = page[-1]["number"]
-            if len(page) < _PAGE:
-                return found
+        found = new_items(self._terminal.dial(), self._session_id, self._item)
+        self._item = found[-1]["number"] if found else self._item
+        return found
 
     def _show(self) -> None:
         """Show the new items of the turn."""
@@ -241,14 +278,32 @@ class Conversation:
             if item["kind"] == "reply":
                 self._text = item["text"]
 
+    def _typed(self, line: str | None) -> None:
+        if line is None:
+            # Whoever ends the input wants to be asked no more; the question stays for another terminal.
+            self._asking = None
+            raise KeyboardInterrupt
+        if self._asking is not None:
+            self._asking.take(line)
+            self._questions()
+
     def _questions(self) -> None:
-        """Show what the turn may not do by itself, once each."""
-        for one in self._terminal.dial().call("permissions.pending")["requests"]:
-            if one.get("turnId") != self._turn_id or self._turn_id is None or one["requestId"] in self._asked:
+        """Ask for what the turn may not do by itself, or show it, once each."""
+        if self._turn_id is None:
+            return
+        pending: list[Answer] = self._terminal.dial().call("permissions.pending")["requests"]
+        requests = [one for one in pending if one.get("turnId") == self._turn_id]
+        if self._asking is not None:
+            if requests:
+                self._voice.stop()
+            self._asking.refresh(requests)
+            return
+        for one in requests:
+            if one["requestId"] in self._asked:
                 continue
             self._asked.add(one["requestId"])
             self._voice.stop()
-            ask(self._terminal, one)
+            tell(self._terminal, one)
 
     def _look(self) -> Outcome | None:
         """Return the outcome, if the turn has one."""

@@ -39,7 +39,7 @@ class Start:
     data: Path
     """The data directory; it is read at each try, for a host that starts again may have another address."""
     session_id: str | None
-    after: str | None
+    after: str | None = None
     """Id of the last known event; None begins now."""
     tries_max: int | None = None
     """Vain tries in a row after which the fault is raised; None never gives up."""

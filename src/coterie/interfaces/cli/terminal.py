@@ -4,7 +4,7 @@ import io
 import shlex
 import sys
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -16,11 +16,6 @@ from coterie.interfaces.cli.dial import Dial
 from coterie.interfaces.cli.display import interrupted, json_line, one_line, plain
 from coterie.interfaces.cli.environment import Environment
 from coterie.interfaces.cli.naming import session_id_of
-
-try:
-    import termios as _termios
-except ImportError:  # pragma: no cover - not every system has it
-    _termios = None
 
 PIPED_COLUMNS: Final = 200
 """Width of a table that no terminal shows: wide enough that ids and titles stay on one line."""
@@ -99,27 +94,6 @@ class Terminal:
         if not self.as_json:
             self._err.print(one_line(text), style=style, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
-    @property
-    def is_shared_with_a_person(self) -> bool:
-        """Whether somebody can be asked, and sees what is said."""
-        return sys.stdin.isatty() and self._err.is_terminal and not self.as_json
-
-    def answer(self, question: str, *, anew: bool = False) -> str | None:
-        """Ask a person for a line; None where nobody can be asked, or the input has ended.
-
-        Args:
-            question: What to ask.
-            anew: What was typed before the question stood there is no answer to it, and is dropped.
-        """
-        if not self.is_shared_with_a_person:
-            return None
-        if anew and _termios is not None:
-            with suppress(_termios.error):
-                _termios.tcflush(sys.stdin, _termios.TCIFLUSH)
-        sys.stderr.write(f"{one_line(question)} ")
-        sys.stderr.flush()
-        return sys.stdin.readline() or None
-
     def is_sure(self, question: str) -> bool | None:
         """Ask a person, who has to say yes; None where nobody can be asked."""
         if not (sys.stdin.isatty() and self._err.is_terminal):
@@ -127,6 +101,15 @@ class Terminal:
         sys.stderr.write(f"{one_line(question)} [y/N] ")
         sys.stderr.flush()
         return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+    def is_attended(self) -> bool:
+        """Whether a person is there who sees a question and can answer it."""
+        return not self.as_json and sys.stdin.isatty() and sys.stdout.isatty() and self._err.is_terminal
+
+    def ring(self) -> None:
+        """Sound the terminal's bell."""
+        sys.stderr.write("\a")
+        sys.stderr.flush()
 
     def busy(self, text: str) -> AbstractContextManager[object]:
         """Show that something takes its time, where somebody looks."""
