@@ -71,7 +71,7 @@ GOOD: Final[dict[str, Good]] = {
     "note": Good(("Good.",), 4_096, stored=True),
     "projectPath": Good(("$folder",)),
     "requestId": Good(("$r",)),
-    "sessionId": Good(("$c", "$b", "$a")),
+    "sessionId": Good(("$c", "$b", "$a", "$w")),
     "text": Good(("Good day.",), _LIMITS.content_chars_max, stored=True),
     "title": Good(("new",), TITLE_CHARS_MAX, stored=True, cut=True),
     "turnId": Good(("$t",)),

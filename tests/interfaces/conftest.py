@@ -15,12 +15,13 @@ from starlette.types import ASGIApp
 
 from coterie.app import recover
 from coterie.app.append_items import AppendToTurn, append_items
+from coterie.app.open_session import OpenSession, open_session
 from coterie.app.settle_turn import SettleTurn, settle_turn
 from coterie.core.ids import GrantId, HostId, NewId, RequestId, SessionId, TurnId
 from coterie.core.inbound import Waiting
 from coterie.core.limits import Limits
 from coterie.core.model_ref import Binding
-from coterie.core.permission import Mode
+from coterie.core.permission import Mode, StoredMode
 from coterie.core.turn.items import Reply
 from coterie.interfaces.http import Server, bind, build_app, hosts_of
 from coterie.operations.act import HostParts
@@ -37,6 +38,7 @@ from coterie.testing.clock import FakeClock
 from coterie.testing.ids import SeededIds
 from coterie.testing.probe import ScriptedProbe
 from coterie.testing.slots import IdleSlots
+from coterie.testing.workspaces import PlainWorkspaces
 
 TOKEN: Final = "the-token-of-the-test"
 BEARER: Final = {"authorization": f"Bearer {TOKEN}"}
@@ -132,6 +134,7 @@ async def compose(path: Path, slots: IdleSlots) -> tuple[Host, SqliteStore]:
         version="0.0.0-test",
         delegates=Delegations(ids, clock, path.parent, limits.delegations_max),
         probe=ScriptedProbe(),
+        workspaces=PlainWorkspaces(),
     )
     return Host(parts, Operations(parts), slots, feed), store
 
@@ -139,8 +142,9 @@ async def compose(path: Path, slots: IdleSlots) -> tuple[Host, SqliteStore]:
 async def furnish(host: Host) -> dict[str, str]:
     """Something of each kind that a parameter can name, by short names.
 
-    `$a`, `$b` and `$c` are sessions; `$m` is a message from a to b that runs in turn `$t`, with `$i` and `$j` behind;
-    `$d` is a task from a to c that has completed; `$r` asks whether a may write to b, and `$g` lets it write to c.
+    `$a`, `$b` and `$c` are sessions, and `$w` is one with a worktree; `$m` is a message from a to b that runs in turn
+    `$t`, with `$i` and `$j` behind; `$d` is a task from a to c that has completed; `$r` asks whether a may write to b,
+    and `$g` lets it write to c.
     """
     a, b, c = [await host.new_session(title) for title in "abc"]
     sent = await host.ask("collaboration.send", sessionId=b, content="Do.", kind="task", asSessionId=a)
@@ -150,6 +154,9 @@ async def furnish(host: Host) -> dict[str, str]:
     await host.parts.store.run(settle_turn, settle)
     asked = await host.ask("collaboration.send", sessionId=b, content="May I?", asSessionId=a)
     request, grant = RequestId("req_one"), GrantId("grt_one")
+    origin = await PlainWorkspaces().origin("/project")
+    opening = OpenSession("w", "/project", None, StoredMode.INHERIT, origin=origin)
+    w, _ = await host.parts.store.run(open_session, opening)
 
     def permit(tx: Tx, command: None, now: int, new_id: NewId) -> None:
         del command, new_id
@@ -164,6 +171,7 @@ async def furnish(host: Host) -> dict[str, str]:
         "$a": a,
         "$b": b,
         "$c": c,
+        "$w": w.id,
         "$m": sent["messageId"],
         "$t": sent["turnId"],
         "$i": one["inputId"],

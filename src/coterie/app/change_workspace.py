@@ -23,7 +23,17 @@ class ChangeWorkspace:
     key: Key | None
 
 
-def worktree(tx: Tx, session_id: SessionId) -> tuple[Session, Worktree]:
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A session with its worktree."""
+
+    session: Session
+    worktree: Worktree
+    runs: bool
+    """Whether a turn works in it."""
+
+
+def find_worktree(tx: Tx, session_id: SessionId) -> Found:
     """The session with its worktree.
 
     Raises:
@@ -34,14 +44,14 @@ def worktree(tx: Tx, session_id: SessionId) -> tuple[Session, Worktree]:
     if session.worktree is None:
         text = f"The session {session.title!r} works in the folder of its creator; it has no worktree."
         raise RefusedError(Refusal(Code.CONFLICT, text))
-    return session, session.worktree
+    return Found(session, session.worktree, tx.turns.running(session_id) is not None)
 
 
-def idle_worktree(tx: Tx, session_id: SessionId) -> tuple[Session, Worktree]:
-    """As `worktree`, of a session that runs no turn."""
-    found = worktree(tx, session_id)
-    if tx.turns.running(session_id) is not None:
-        text = f"A turn runs in {found[0].title!r}; wait for its end or interrupt it."
+def idle_worktree(tx: Tx, session_id: SessionId) -> Found:
+    """As `find_worktree`, of a session that runs no turn."""
+    found = find_worktree(tx, session_id)
+    if found.runs:
+        text = f"A turn runs in {found.session.title!r}; wait for its end or interrupt it."
         raise RefusedError(Refusal(Code.CONFLICT, text))
     return found
 

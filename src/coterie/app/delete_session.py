@@ -11,6 +11,7 @@ from coterie.app.settle_turn import end_turn, with_usage
 from coterie.app.step import Step
 from coterie.core.ids import MessageId, NewId, SessionId, TurnId
 from coterie.core.ledger.states import InputRemoved
+from coterie.core.session.worktree import Worktree
 from coterie.core.turn.states import TurnCancelled
 from coterie.ports.rows import AuditRow
 from coterie.ports.store import Tx
@@ -34,6 +35,8 @@ class Deleted:
     message_ids: list[MessageId] = field(default_factory=list[MessageId])
     turn_ids: list[TurnId] = field(default_factory=list[TurnId])
     replayed: bool = False
+    worktree: Worktree | None = None
+    """What nobody works in any more."""
 
 
 def delete_session(tx: Tx, command: DeleteSession, now: int, new_id: NewId) -> Deleted:
@@ -49,6 +52,7 @@ def delete_session(tx: Tx, command: DeleteSession, now: int, new_id: NewId) -> D
         message_ids, turn_ids = json.loads(before)
         return Deleted(message_ids, turn_ids, replayed=True)
     session, step, gone = find.locked(tx, command.session_id), Step(tx, now, new_id), Deleted()
+    gone.worktree = session.worktree
     senders = [message.source_session_id for message in tx.messages.open_between(session.id, None)]
     tx.locks.involve([session.id, *senders])
     turn = tx.turns.running(session.id)

@@ -58,10 +58,10 @@ async def archive(act: Act, given: params.SessionKeyed) -> views.OneSession:
 
 async def delete(act: Act, given: params.SessionKeyed) -> views.DeletedView:
     """Delete a session with its transcript; what runs or waits in it is cancelled, and senders are told."""
-    session = await act.host.store.read(find.known, SessionId(given.session_id), brief=True)
     gone = await act.run(delete_session, DeleteSession(SessionId(given.session_id), act.key))
     await purge(act)
-    await tidy(act, session)
+    if gone.worktree is not None:
+        await tidy(act, gone.worktree)
     return views.DeletedView(
         deleted=True,
         message_ids=list(gone.message_ids),

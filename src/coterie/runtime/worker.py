@@ -7,7 +7,7 @@ a lost lease acts at the next step; whatever it has not written is lost with it,
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
@@ -18,7 +18,7 @@ from coterie.app.recall import Outline, Recall, Recalled, outline, recall
 from coterie.app.settle_turn import Settled, SettleTurn, settle_turn
 from coterie.app.take_news import TakeNews, take_news
 from coterie.core.codes import Code
-from coterie.core.errors import HostError, RefusedError, StorageError, StorageUnknownError
+from coterie.core.errors import HostError, RefusedError, StorageError
 from coterie.core.ids import MessageId, TurnId
 from coterie.core.ledger.message import Kind
 from coterie.core.refusal import Refusal
@@ -64,15 +64,13 @@ from coterie.core.turn.turn import Turn
 from coterie.operations.approving import Person
 from coterie.ports.feed import Listener
 from coterie.ports.slots import Slots
-from coterie.ports.store import C, R, UseCase
 from coterie.runtime.effects import RuntimeParts, Scene, Sight, ask, call_tool, request_tokens, summarise
+from coterie.runtime.persist import Persist
 
 _LOG: Final = logging.getLogger(__name__)
 T = TypeVar("T")
 LOOK_S: Final = 3.0
 """How often a turn is read again while an effect runs."""
-TRIES_S: Final = (0.1, 0.3, 1.0, 3.0, 10.0)
-"""Waits before a write that the database refused for now is tried again: finished work is worth some patience."""
 Spawn = Callable[[Coroutine[Any, Any, Any]], "asyncio.Task[Any]"]
 
 
@@ -117,6 +115,7 @@ class Worker:
             slots: Where a turn that waits for a person is parked.
         """
         self._person = Person(parts.store, parts.feed, slots)
+        self._persist = Persist(parts.store, parts.clock)
         self._slots = slots
         self._parts = parts
         self._spawn = spawn
@@ -244,7 +243,7 @@ class Worker:
 
     async def _take_news(self, run: _Run) -> None:
         """Let what is meant for the turn join it: steering, and messages that it may take in."""
-        took = await self._persisted(take_news, TakeNews(run.turn_id), None)
+        took = await self._persist(take_news, TakeNews(run.turn_id), None)
         recalled = await self._recalled(run)
         # After a commit of unknown end a second try finds nothing, but the transcript tells what has joined.
         if took or recalled.last > run.last:
@@ -312,7 +311,7 @@ class Worker:
         async def is_there() -> bool:
             return (await self._recalled(run)).last > run.last
 
-        if not await self._persisted(append_items, command, is_there):
+        if not await self._persist(append_items, command, is_there):
             raise _LostError
         run.last += len(items)
         run.sight = replace(run.sight, items=[*run.sight.items, *items])
@@ -338,7 +337,7 @@ class Worker:
             change=await self._change(run.session) if run else None,
         )
         # What nobody has counted is read out of the whole transcript.
-        settled = await self._persisted(settle_turn, command, None, brief=run is not None)
+        settled = await self._persist(settle_turn, command, None, brief=run is not None)
         return settled.next if isinstance(settled, Settled) else None
 
     async def _change(self, session: Session) -> Mapping[str, object] | None:
@@ -351,33 +350,6 @@ class Worker:
         except HostError as error:
             _LOG.warning("the worktree of session %s was not committed: %s", session.id, error)
             return {"branch": worktree.branch, "base": worktree.base, "error": str(error)}
-
-    async def _persisted(
-        self,
-        use_case: UseCase[C, R],
-        command: C,
-        is_there: Callable[[], Awaitable[bool]] | None,
-        *,
-        brief: bool = True,
-    ) -> R | bool:
-        """Run a use case, again and again while the database refuses for now.
-
-        Args:
-            use_case: Writes what the worker has in hand.
-            command: The same at each try.
-            is_there: Tells after a commit of unknown end whether it is written; None where a second try does no harm.
-            brief: See `ports.store.Store.run`.
-        """
-        for wait_s in TRIES_S:
-            try:
-                return await self._parts.store.run(use_case, command, brief=brief)
-            except StorageUnknownError:
-                await self._parts.clock.sleep(wait_s)
-                if is_there is not None and await is_there():
-                    return True
-            except StorageError:
-                await self._parts.clock.sleep(wait_s)
-        return await self._parts.store.run(use_case, command, brief=brief)
 
     async def _interruptible(self, run: _Run, doing: Coroutine[Any, Any, T]) -> T | CancelAsked:
         """Await *doing*, but leave it when the turn is fenced: it gets `cancel_grace_s` to clean up."""

@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +23,8 @@ from coterie.runtime.tools.process import without_secrets
 
 _TIMEOUT_S: Final = 120.0
 _SAID_CHARS_MAX: Final = 500
+_DIFF_BYTES_MAX: Final = 8_000_000
+"""How much of a difference is read into memory."""
 _OPTIONS: Final = (
     *("-c", "core.hooksPath=/dev/null"),
     *("-c", "core.fsmonitor=false"),
@@ -68,9 +70,13 @@ class Worktrees:
         async with self._one:
             return await asyncio.to_thread(self._apply, worktree)
 
-    async def drop(self, worktree: Worktree, *, force: bool, branch: bool) -> None:
+    async def drop(
+        self, worktree: Worktree, *, force: bool, branch: bool, may: Callable[[], Awaitable[object]] | None = None
+    ) -> None:
         """See the port."""
         async with self._one:
+            if may is not None:
+                await may()
             await asyncio.to_thread(self._drop, worktree, force=force, branch=branch)
 
     def _run(
@@ -140,6 +146,13 @@ class Worktrees:
         Path(worktree.folder).mkdir(parents=True, exist_ok=True)
 
     def _record(self, worktree: Worktree, title: str) -> Change:
+        own = self._own(worktree)
+        if Path(worktree.path).is_dir() and own.is_dir() and not _is_half_made(own):
+            self._commit(worktree, title)
+        self._needs_branch(worktree)
+        return self._change(worktree)
+
+    def _commit(self, worktree: Worktree, title: str) -> None:
         inside = self._inside(worktree)
         # The session may have switched to another branch; what it has made belongs to its own.
         self._git(worktree.path, "symbolic-ref", "HEAD", f"refs/heads/{worktree.branch}", extra=inside)
@@ -150,7 +163,6 @@ class Worktrees:
             who = {f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER") for what, value in _person(name)}
             message = f"Changes of the session {title}"
             self._git(worktree.path, "commit", "--quiet", "--no-verify", "-m", message, extra={**inside, **who})
-        return self._change(worktree)
 
     def _change(self, worktree: Worktree) -> Change:
         told = self._git(worktree.repository, "diff", "--numstat", "-z", *_PLAIN, *_span(worktree))
@@ -160,7 +172,13 @@ class Worktrees:
 
     def _diff(self, worktree: Worktree) -> tuple[str, Change]:
         self._needs_branch(worktree)
-        text = self._git(worktree.repository, "diff", *_PLAIN, *_span(worktree))
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "change.diff")
+            self._git(worktree.repository, "diff", f"--output={file}", *_PLAIN, *_span(worktree))
+            with file.open("rb") as opened:
+                text = os.fsdecode(opened.read(_DIFF_BYTES_MAX))
+            if file.stat().st_size > _DIFF_BYTES_MAX:
+                text += f"\n[the start of {file.stat().st_size} bytes: git diff {' '.join(_span(worktree)[:2])}]\n"
         return mend(text), self._change(worktree)
 
     def _needs_branch(self, worktree: Worktree) -> None:

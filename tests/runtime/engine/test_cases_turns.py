@@ -365,7 +365,8 @@ async def test_what_an_agent_is_told_is_what_there_is_now(stage: SetStage) -> No
     kept = read_output_tool(host.engine.store, FileOutputs(host.settings.data_dir), 0)
     given_away = delegating_tools(host.engine.operations.host.delegates, host.engine.supervisor)
     plugins = load_tools(host.engine.operations, {}).values()
-    known = [*native_tools(closed=(), environment={}), kept, *given_away, *plugins]
+    confined = host.engine.operations.host.confined
+    known = [*native_tools(closed=(), environment={}, confined=confined), kept, *given_away, *plugins]
     assert offered == {tool.spec.name: tool.spec.description for tool in known}
 
 

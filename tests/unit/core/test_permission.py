@@ -3,6 +3,8 @@
 from itertools import product
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from coterie.core.permission import (
     Decision,
@@ -104,3 +106,19 @@ def test_a_rule_names_calls_by_tool_and_subject(rule: Rule, tool: str, subject: 
     """A star crosses folders and lines, nothing else is special, and another spelling is no way around a rule."""
     assert rule.names(tool, subject) is named
     assert (refusing([Rule("other"), rule], tool, subject) is rule) is named
+
+
+def _matches(text: str, pattern: str) -> bool:
+    """The meaning of a pattern, letter by letter."""
+    if not pattern:
+        return not text
+    if pattern[0] == "*":
+        return _matches(text, pattern[1:]) or (bool(text) and _matches(text[1:], pattern))
+    return bool(text) and text[0] == pattern[0] and _matches(text[1:], pattern[1:])
+
+
+@given(st.text("ab[", max_size=8), st.text("ab[*", max_size=6))
+@example("abc", "a*x*c")
+def test_a_pattern_names_what_its_letters_and_stars_spell(text: str, pattern: str) -> None:
+    """Pieces between stars are looked for in their order, without overlap."""
+    assert Rule("write", pattern).names("write", text) is _matches(text, pattern)

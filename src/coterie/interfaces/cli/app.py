@@ -80,7 +80,7 @@ GROUPS: Final[tuple[Group, ...]] = (
     ),
     Group(
         "models",
-        "List models, see which one a name means, and ask one for a word; alone it lists.",
+        "List models, resolve a name, test one; alone it lists.",
         (("list", catalogue.List), ("test", catalogue.Probe), ("resolve", catalogue.Resolve)),
         alone=catalogue.List,
     ),

@@ -36,7 +36,7 @@ class Diff(Command):
 
 @dataclass(frozen=True, kw_only=True)
 class Apply(Command):
-    """Put what a session has changed into your files, without a commit.
+    """Put the changes of a session into your files, uncommitted.
 
     All of it or, where the same lines have changed in your files, nothing.
     """

@@ -41,6 +41,12 @@ _MUTATING: Final = (
     *_CHOOSING,
     Code.STORAGE_UNKNOWN,
 )
+_OF_WORKTREES: Final = {
+    "session.diff": (Code.CONFLICT, Code.WORKER_NOT_READY, Code.FOLDER_GONE),
+    "session.apply": (Code.FOLDER_GONE,),
+    "session.drop": (Code.FOLDER_GONE,),
+}
+"""What those may be refused with beside the rest."""
 _ERROR: Final[dict[str, Any]] = {
     "type": "object",
     "required": ["error"],
@@ -131,6 +137,7 @@ def responses(operation: Operation) -> dict[int | str, dict[str, Any]]:
         codes += _MUTATING
     elif operation.name.startswith("models."):
         codes += _CHOOSING
+    codes += _OF_WORKTREES.get(operation.name, ())
     if operation.name == "collaboration.wait":
         codes.append(Code.WAIT_CYCLE)
     found: dict[int | str, dict[str, Any]] = {}

@@ -30,6 +30,8 @@ class Ground:
     """Folders that no tool may enter, links resolved."""
     closed_ids: frozenset[tuple[int, int]]
     """Device and inode of each that exists: a path in other letter case, or a bind mount, is the same folder."""
+    opened: Path | None = None
+    """The worktree in a closed folder that the project folder is, or is in."""
 
     def locate(self, text: str) -> Path:
         """Return the real path that *text* means.
@@ -77,18 +79,21 @@ def ground_of(workspace: str | None, closed: Sequence[Path]) -> Ground:
     if not root.is_absolute() or not root.is_dir():
         raise UnfitError("The project folder of this session does not exist.")
     root = root.resolve()
-    shut = frozenset(folder for folder in (one.resolve() for one in closed) if not _is_worktree(root, folder))
+    folders = [one.resolve() for one in closed]
+    opened = next((tree for tree in (_worktree(root, folder) for folder in folders) if tree is not None), None)
+    # Nothing else of a closed folder is in reach of a worktree in it.
+    shut = frozenset(folder for folder in folders if opened is None or not opened.is_relative_to(folder))
     ids = frozenset(identity for folder in shut if (identity := _id_of(folder)) is not None)
-    ground = Ground(root, shut, ids)
+    ground = Ground(root, shut, ids, opened)
     if ground.is_closed(ground.root):
         raise UnfitError("The project folder of this session is closed to tools: it belongs to the host.")
     return ground
 
 
-def _is_worktree(root: Path, closed: Path) -> bool:
-    """Whether *root* is, or is in, one of the worktrees in a closed folder: nothing else of that is in reach of it."""
+def _worktree(root: Path, closed: Path) -> Path | None:
+    """The worktree in a closed folder that *root* is, or is in."""
     home = closed / FOLDER
-    return root != home and root.is_relative_to(home)
+    return home / root.relative_to(home).parts[0] if root != home and root.is_relative_to(home) else None
 
 
 def named(text: str) -> str:

@@ -41,7 +41,11 @@ class BashArguments(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class _Shell:
+    before: tuple[str, ...]
+    """What dies with the host, and closes its folder to what follows."""
+    confined: bool
     line: tuple[str, ...]
+    """The shell, before the command."""
     environment: Mapping[str, str]
     timeout_s: float
     records: Path | None
@@ -50,7 +54,8 @@ class _Shell:
         self, ground: Ground, arguments: BashArguments, show: Callable[[str], None] | None = None
     ) -> ToolOutput:
         timeout_s = arguments.timeout_s or self.timeout_s
-        line = (*self.line, arguments.command)
+        opened = (str(ground.opened or ""),) if self.confined else ()
+        line = (*self.before, *opened, *self.line, arguments.command)
         program = Program(line, ground.root, self.environment, records=self.records, show=show)
         ended = await run_group(program, timeout_s)
         output = ended.output
@@ -95,8 +100,9 @@ def bash_tool(
         records: Where running commands are on record.
     """
     told = f"{_DESCRIPTION} {_CONFINED if confined else _UNCONFINED} Stopped after {timeout_s:g} s by default."
-    line = _shell_line(environment.get("PATH"), _confining(closed) if confined else ())
-    shell = _Shell(line, without_secrets(environment), timeout_s, records)
+    search_path = environment.get("PATH")
+    before = (*_guard(search_path), *(_confining(closed) if confined else ()))
+    shell = _Shell(before, confined, _shell_line(search_path), without_secrets(environment), timeout_s, records)
     spec = ToolSpec("bash", told, schema_of(BashArguments))
     return _Bash(spec, BashArguments, Risk.HIGH, closed=closed, about_=_about, act=shell.act, shell=shell)
 
@@ -107,20 +113,21 @@ def _about(ground: Ground, arguments: BashArguments) -> About:
 
 
 def _confining(closed: Sequence[Path]) -> tuple[str, ...]:
-    """The command line before a program that must not enter *closed*: as they are now, wherever they are by then."""
+    """What stands before the folder that stays open, and the program that must not enter *closed* as they are now."""
     found = [(path.resolve(), path.stat()) for path in closed]
     told = [(str(path), status.st_dev, status.st_ino) for path, status in found]
     return (sys.executable, "-I", "-S", "-W", "ignore", _confined.__file__, json.dumps(told))
 
 
-def _shell_line(search_path: str | None, confining: tuple[str, ...]) -> tuple[str, ...]:
-    """The command line before the command.
-
-    Where `setpriv` exists, the shell dies with the host, which a host that is killed could not see to itself.
-    """
+def _guard(search_path: str | None) -> tuple[str, ...]:
+    """Where `setpriv` exists, the shell dies with the host, which a host that is killed could not see to itself."""
     guard = shutil.which("setpriv", path=search_path) if sys.platform == "linux" else None
+    return (guard, "--pdeathsig", "KILL", "--") if guard else ()
+
+
+def _shell_line(search_path: str | None) -> tuple[str, ...]:
     shell = shutil.which("bash", path=search_path) or shutil.which("sh", path=search_path) or "/bin/sh"
-    return (*((guard, "--pdeathsig", "KILL", "--") if guard else ()), *confining, shell, "-c", "--")
+    return (shell, "-c", "--")
 
 
 def _verdict(ended: Ended, timeout_s: float) -> str:
