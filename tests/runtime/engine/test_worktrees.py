@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -197,3 +198,131 @@ async def test_a_session_of_a_linked_subfolder_works_in_the_same_subfolder(stage
     assert (await host.ask("session.diff", sessionId=session["id"]))["summary"]["files"] == [f"part/{FILE}"]
     await host.ask("session.apply", sessionId=session["id"])
     assert (host.project / "part" / FILE).read_text(encoding="utf-8") == "worker\n"
+
+
+async def test_without_git_sessions_share_the_folder(stage: SetStage) -> None:
+    """A missing program must not keep work from being given away."""
+    host = await stage(EDITS)
+    make_project(host.project)
+    lead = await host.session("lead", mode="auto", folder=True)
+    host.settings = replace(host.settings, shell_environment={"PATH": str(host.project)})
+    await host.restart()
+    with pytest.raises(InvalidArgumentError, match="git is not installed"):
+        await spawn(host, lead, workspace="worktree")
+    shared = await spawn(host, lead)
+    await host.settled(shared["messageId"])
+    assert (await host.ask("session.get", sessionId=shared["sessionId"]))["session"]["workspace"] == "shared"
+    assert (host.project / FILE).read_text(encoding="utf-8") == "worker\n"
+
+
+async def test_who_has_to_ask_for_every_edit_shares_the_folder(stage: SetStage) -> None:
+    """A person sees each of its changes, so they happen where the person works."""
+    host = await stage(EDITS)
+    make_project(host.project)
+    lead = await host.session("lead", mode="ask", folder=True)
+    receipt = await spawn(host, lead)
+    assert "uncommittedCarried" not in receipt
+    assert (await host.ask("session.get", sessionId=receipt["sessionId"]))["session"]["workspace"] == "shared"
+
+
+SLOW: Final = """
+  - when: {model: worker, requests_since_user: 0}
+    reply: {calls: [{tool: write, arguments: {path: new.txt, content: "half\\n"}}]}
+  - when: {model: worker}
+    reply: {hang: true}
+"""
+
+
+async def worker_in_mid_turn(host: Stage) -> dict[str, Any]:
+    """A session that has written a file, and waits for its model."""
+    make_project(host.project)
+    lead = await host.session("lead", mode="auto", folder=True)
+    receipt = await spawn(host, lead)
+    await host.until(lambda server: len(server.requests) == 2)
+    session: dict[str, Any] = (await host.ask("session.get", sessionId=receipt["sessionId"]))["session"]
+    return session
+
+
+async def test_what_a_turn_left_that_ended_with_its_host_is_shown_and_applied(stage: SetStage) -> None:
+    """Nobody was there to commit it at its end."""
+    host = await stage(SLOW)
+    session = await worker_in_mid_turn(host)
+    assert not (await host.ask("session.diff", sessionId=session["id"]))["text"]
+    await host.restart()
+
+    assert "+half" in (await host.ask("session.diff", sessionId=session["id"]))["text"]
+    await host.ask("session.apply", sessionId=session["id"])
+    assert (host.project / "new.txt").read_text(encoding="utf-8") == "half\n"
+
+
+async def test_a_worktree_is_not_dropped_while_a_turn_runs_in_it(stage: SetStage) -> None:
+    """Not even by force: the turn would go on in nothing."""
+    host = await stage(SLOW)
+    session = await worker_in_mid_turn(host)
+    with pytest.raises(RefusedError, match="interrupt it") as refused:
+        await host.ask("session.drop", sessionId=session["id"], force=True)
+    assert refused.value.code is Code.CONFLICT
+    assert is_there(Path(session["workspacePath"]))
+
+
+@pytest.mark.parametrize("clean", [True, False])
+async def test_a_deleted_session_leaves_its_branch_and_what_is_not_committed(stage: SetStage, *, clean: bool) -> None:
+    """Work is never lost with a conversation."""
+    host = await stage(EDITS)
+    make_project(host.project)
+    lead = await host.session("lead", mode="auto", folder=True)
+    receipt = await spawn(host, lead)
+    await host.settled(receipt["messageId"])
+    await host.idle(receipt["sessionId"])
+    session = (await host.ask("session.get", sessionId=receipt["sessionId"]))["session"]
+    folder = Path(session["workspacePath"])
+    if not clean:
+        (folder / "mine.txt").write_text("mine", encoding="utf-8")
+
+    await host.ask("session.delete", sessionId=session["id"])
+
+    assert is_there(folder) is not clean
+    assert session["branch"] in git(host.project, "branch", "--all")
+
+
+SHELL: Final = """
+  - when: {model: worker, requests_since_user: 0}
+    reply: {calls: [{tool: bash, arguments: {command: "echo work > made.txt; git status --porcelain; cat %s/token"}}]}
+  - when: {model: worker}
+    reply: {text: "${tool}"}
+  - when: {model: lead}
+    reply: {text: "heard"}
+"""
+
+
+async def test_commands_work_in_a_worktree_and_reach_nothing_else_of_the_host(stage: SetStage, tmp_path: Path) -> None:
+    """The worktree lies in the data directory, which is closed to commands."""
+    (tmp_path / "data-0").mkdir(mode=0o700)
+    (tmp_path / "data-0" / "token").write_text("the-secret", encoding="utf-8")
+    host = await stage(SHELL % (tmp_path / "data-0"))
+    make_project(host.project)
+    lead = await host.session("lead", mode="auto", folder=True)
+    receipt = await spawn(host, lead)
+    (told,) = await host.settled(receipt["messageId"])
+
+    assert "?? made.txt" in told["result"]
+    assert ("the-secret" in told["result"]) is not host.engine.operations.host.confined
+    assert (await host.ask("session.diff", sessionId=receipt["sessionId"]))["summary"]["files"] == ["made.txt"]
+
+
+async def test_a_difference_of_many_megabytes_is_shown_by_its_ends(stage: SetStage) -> None:
+    """And apply takes all of it."""
+    host = await stage(EDITS)
+    make_project(host.project)
+    lead = await host.session("lead", mode="auto", folder=True)
+    receipt = await spawn(host, lead)
+    await host.settled(receipt["messageId"])
+    session = (await host.ask("session.get", sessionId=receipt["sessionId"]))["session"]
+    (Path(session["workspacePath"]) / "big.txt").write_text("0123456789\n" * 900_000, encoding="utf-8")
+
+    shown = await host.ask("session.diff", sessionId=session["id"])
+    assert shown["truncated"]
+    assert len(shown["text"]) < 101_000
+    assert f"git diff {session['base']} refs/heads/{session['branch']}" in shown["text"]
+    await host.ask("session.apply", sessionId=session["id"])
+    assert (host.project / "big.txt").stat().st_size == 9_900_000

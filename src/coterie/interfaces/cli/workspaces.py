@@ -13,7 +13,7 @@ from coterie.interfaces.cli.terminal import Terminal
 
 def _summed(summary: Answer) -> str:
     count = summary["count"]
-    return f"{count} file{'s'[: count != 1]}, {summary['insertions']} lines added, {summary['deletions']} removed"
+    return f"{count} file{'s'[: count != 1]}, +{summary['insertions']} -{summary['deletions']} lines"
 
 
 @dataclass(frozen=True, kw_only=True)
