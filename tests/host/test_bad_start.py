@@ -175,7 +175,7 @@ def test_a_terminal_without_the_right_token_is_not_let_in(
 
 
 def test_an_address_that_others_can_reach_is_refused(seat: Seat, tmp_path: Path) -> None:
-    """A token over plain HTTP is for this machine only."""
+    """Case 177: a token over plain HTTP is for this machine only."""
     addresses = ("0.0.0.0", "::", "example.org")
     told = seat.run_all(*(("up", "--data", tmp_path / one[:1], "--host", one) for one in addresses))
     for address, ended in zip(addresses, told, strict=True):

@@ -51,7 +51,7 @@ def _refused(answer: httpx2.Response, status: int, code: str) -> None:
     "name", ["evil.example", "evil.example:7433", "127.0.0.1", "127.0.0.1:7434", "127.0.0.1:7433.evil.example", ""]
 )
 async def test_a_foreign_host_is_refused_before_the_token_is_looked_at(client: httpx2.AsyncClient, name: str) -> None:
-    """A name of another's that points here must reach nothing, whatever it carries."""
+    """Case 178: a name of another's that points here must reach nothing, whatever it carries."""
     for verb, path in ROUTES:
         _refused(await client.request(verb, path, headers={**BEARER, "host": name}), 421, "FORBIDDEN_HOST")
 
@@ -126,7 +126,7 @@ async def test_the_page_without_a_token_tells_nothing_but_the_version(host: Host
 
 
 async def test_a_token_in_the_query_is_an_unknown_parameter(door: Door) -> None:
-    """Queries stand in logs."""
+    """Case 179: queries stand in logs."""
     answer = await door.client.get("/api/v1/sessions", params={"token": TOKEN})
     assert answer.status_code == 400
     assert "token is unknown" in answer.json()["error"]["message"]

@@ -180,7 +180,7 @@ async def test_leave_for_one_session_is_none_for_another(stage: SetStage) -> Non
 @guarantee("I11")
 @pytest.mark.parametrize("call", [WRITE, BASH])
 async def test_a_clamped_worker_asks_and_the_question_names_whose_ceiling_it_is(stage: SetStage, call: str) -> None:
-    """A session that may do all works for one that may not: a person may say yes, once, and to that one call."""
+    """Case 173: a session that may do all works for one that may not; a person may say yes, once, to that one call."""
     host = await stage(
         """
         - when: {model: lead, last: user, user: 'send (?P<to>\\S+)'}
@@ -208,7 +208,7 @@ async def test_a_clamped_worker_asks_and_the_question_names_whose_ceiling_it_is(
 
 @guarantee("I11")
 async def test_the_ceiling_of_a_long_way_down_is_told_by_who_it_comes_from(stage: SetStage) -> None:
-    """The one who passed it on may do more by itself, and is not the reason."""
+    """Case 170: the one who passed it on may do more by itself, and is not the reason."""
     host = await stage(
         """
         - when: {model: lead, last: user, user: 'send (?P<to>\\S+) (?P<then>\\S+)'}
@@ -256,7 +256,7 @@ async def test_leave_for_the_session_does_not_count_below_its_mode(stage: SetSta
 
 @guarantee("I13")
 async def test_no_agent_answers_a_question(stage: SetStage) -> None:
-    """Only a person's credential can."""
+    """Case 169: only a person's credential can."""
     host = await stage(script(WRITE))
     session = await host.session(folder=True)
     await host.prompt(session, "go")
@@ -421,7 +421,7 @@ async def test_a_person_sees_that_a_binary_file_would_be_replaced(stage: SetStag
 async def test_what_a_rule_denies_is_refused_in_every_mode_and_nobody_is_asked(
     stage: SetStage, mode: str, rule: Rule, call: str
 ) -> None:
-    """The rule is a person's too, and the one that was written down."""
+    """Case 171: the rule is a person's too, and the one that was written down."""
     host = await stage(script(call))
     await host.stop()
     host.settings = replace(host.settings, denied=(rule,))

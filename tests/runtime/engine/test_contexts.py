@@ -218,3 +218,19 @@ def test_people_see_checkpoints_and_references_in_a_transcript() -> None:
     assert lines == ["5. checkpoint: in later contexts it stands for everything up to 4", "much"]
     cut = {"number": 2, "kind": "tool_result", "tool": "bash", "text": "x", "outputRef": "ab"}
     assert str(item_lines(cut)[-1]) == "(all of it: blobs/ab in the data directory)"
+
+
+async def test_what_is_said_while_a_summary_is_made_is_shown_next(stage: SetStage) -> None:
+    """Case 65: it came too late for the summary, and is no part of what the summary stands for."""
+    slow = SUMMARY.replace('text: "They', 'chunk_chars: 1, delay_ms: 20, text: "They')
+    host = await stage(slow, PLAIN)
+    await _narrow(host)
+    session = await host.session()
+    await _hears(host, session, f"first {LONG}", f"second {LONG}")
+    await host.prompt(session, f"third {LONG}")
+    await host.until(lambda server: server.answering == 1 and _is_summary(host.asked()[-1]))
+    assert (await host.ask("session.steer", sessionId=session, text="mind the gap"))["accepted"]
+
+    assert (await host.ended(session)).state is TurnState.COMPLETED
+    assert [_is_summary(request) for request in host.asked()] == [False, False, True, False]
+    assert "mind the gap" in json.dumps(said(host.asked()[-1]))

@@ -394,3 +394,35 @@ async def test_steering_reaches_a_turn_that_waits_for_reports(stage: SetStage) -
     await host.until_items(session, lambda items: any(item.get("tool") == "task_list" for item in items))
     await host.ask("session.interrupt", sessionId=session)
     await host.idle(session)
+
+
+async def test_a_subagent_sees_nothing_of_what_its_session_is_told(stage: SetStage) -> None:
+    """Case 39: the report of another one, and what a person says meanwhile, are for the session."""
+    host = await stage(
+        """
+        - when: {last: user, user: '^go$'}
+          reply:
+            calls:
+              - {tool: task, arguments: {prompt: sub a}}
+              - {tool: task, arguments: {prompt: sub b, agent: writer}}
+        - when: {user: '^sub b$', last: user}
+          reply: {calls: [{tool: write, arguments: {path: b.txt, content: b}}]}
+        - when: {user: '^sub b$'}
+          reply: {text: "found b"}
+        """,
+        SUB,
+        REST,
+    )
+    define(host, "writer", "description: writes\ntools: [write]")
+    session = await host.session(folder=True)
+    await host.prompt(session, "go")
+    await questions(host)
+    await host.until_items(session, lambda items: "found a" in str(reports(items)))
+    assert (await host.ask("session.steer", sessionId=session, text="by the way"))["accepted"]
+    await answer(host, "deny")
+    assert (await host.ended(session)).state is TurnState.COMPLETED
+
+    requests = [request for request in host.asked() if str(said(request)[0]["content"]) == "sub b"]
+    assert len(requests) == 2
+    assert not [word for word in ("found a", "by the way") if word in json.dumps(requests)]
+    assert "by the way" in json.dumps(host.asked()[-1])

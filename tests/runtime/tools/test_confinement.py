@@ -88,7 +88,7 @@ async def test_a_confined_command_reads_nothing_of_the_host(project: Path, path:
     ],
 )
 async def test_a_confined_command_changes_nothing_of_the_host(project: Path, command: str) -> None:
-    """A link in place of the settings would be as good as the token."""
+    """Case 166: a link in place of the settings would be as good as the token."""
     output = await run(bash_of(project, confined=True), project, command)
     assert output.error
     data = project.parent / "data"

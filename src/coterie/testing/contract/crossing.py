@@ -30,7 +30,7 @@ class CrossingContract(LedgerContract):
 
     @pytest.mark.guarantee("I16")
     async def test_a_message_to_another_project_waits_and_asks(self, ledger: Ledger) -> None:
-        """The receipt says so, the person sees who wants to write to whom, and the session is not held."""
+        """Case 165: the receipt says so, the person sees who wants to write to whom, and the session is not held."""
         source, target = await near_and_far(ledger)
 
         receipt = await ledger.task(source, target)

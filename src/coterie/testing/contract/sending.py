@@ -192,7 +192,7 @@ class SendingContract(LedgerContract):
 
     @pytest.mark.guarantee("I10")
     async def test_a_person_who_speaks_for_a_session_is_marked_and_starts_a_chain(self, ledger: Ledger) -> None:
-        """The receiver sees that no turn of the session said so."""
+        """Case 162: the receiver sees that no turn of the session said so."""
         source, target = await ledger.sessions("AB")
 
         receipt = await ledger.task(source, target)
@@ -338,7 +338,7 @@ class ChainContract(LedgerContract):
     async def test_a_turn_has_the_weaker_of_session_and_ceiling(
         self, ledger: Ledger, source: StoredMode, target: StoredMode, expected: Mode
     ) -> None:
-        """A stronger target is clamped for this turn, a weaker one stays weak, and no stored mode changes."""
+        """Case 174: a stronger target is clamped for this turn, a weaker one stays weak, and no stored mode changes."""
         one, other = await ledger.session("A", source), await ledger.session("B", target)
         await ledger.begin(one)
 

@@ -34,7 +34,7 @@ hostile = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=5)), max_
 
 @given(hostile, hostile, hostile, st.none() | st.just("msg_0"))
 def test_there_is_one_frame_around_any_content(content: str, title: str, id_: str, reply_to: str | None) -> None:
-    """Four lines; the third is JSON that says exactly what was sent and by whom, and nothing that could close it."""
+    """Case 163: four lines; the third is JSON that says what was sent and by whom, and nothing that could close it."""
     origin = Origin(
         MessageId("msg_1"),
         SessionId(id_),
