@@ -207,6 +207,14 @@ def test_a_setting_that_cannot_be_meant_is_told_with_its_line(seat: Seat, tmp_pa
         assert not (folder / "coterie.db").exists()
 
 
+def test_a_rule_that_names_no_tool_is_told_with_the_nearest(seat: Seat, tmp_path: Path) -> None:
+    """Else somebody would rely on it."""
+    (tmp_path / "config.toml").write_text('[permissions]\ndeny = ["bahs(git push*)"]\n', "utf-8")
+    told = seat.run("up", "--data", tmp_path, "--port", "0").fault("CONFIG_INVALID", 2)
+    assert "'bahs(git push*)'" in told
+    assert "bash" in told
+
+
 def test_a_model_whose_library_is_not_there_is_told_with_the_command_that_adds_it(seat: Seat, tmp_path: Path) -> None:
     """The vendor's SDK is an extra of the package; here something else stands before it."""
     data, shadow = tmp_path / "data", tmp_path / "shadow"

@@ -2,7 +2,7 @@
 
 import asyncio
 import importlib
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
@@ -13,7 +13,10 @@ from coterie.app import recover
 from coterie.app.delete_session import purge_deleted
 from coterie.bootstrap.files import AGENTS, BLOBS, COMMANDS, DATABASE, make_data_directory, unusable
 from coterie.bootstrap.system import RandomIds, SystemClock
+from coterie.core.errors import ConfigInvalidError
 from coterie.core.ids import HostId
+from coterie.core.permission import Rule, idle_rule
+from coterie.core.text import nearest
 from coterie.core.turn.loop import ModelFailed, Replied
 from coterie.operations.act import HostParts
 from coterie.operations.approving import Person
@@ -245,7 +248,17 @@ def _put_together(
     offered.extend(delegating_tools(delegates, supervisor))
     tools |= {tool.spec.name: tool for tool in offered}
     tools |= load_tools(operations, tools)
+    if (rule := idle_rule(settings.denied, list(tools))) is not None:
+        raise _for_nothing(rule, list(tools))
     return supervisor, operations
+
+
+def _for_nothing(rule: Rule, tools: Sequence[str]) -> ConfigInvalidError:
+    near = ", ".join(nearest(rule.tool, tools, 3)) or ", ".join(tools)
+    return ConfigInvalidError(
+        f"deny in [permissions] has {str(rule)!r}, but there is no tool {rule.tool!r}, so it would keep nobody from "
+        f"anything. Did you mean: {near}?"
+    )
 
 
 def _native(settings: Settings, *, confined: bool) -> tuple[Tool, ...]:

@@ -5,7 +5,7 @@ Pure module. Rights only narrow on the way down a chain of messages (ADR 0239, c
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -61,9 +61,13 @@ class Rule:
     def __str__(self) -> str:
         return self.tool if self.pattern == "*" else f"{self.tool}({self.pattern})"
 
+    def is_for(self, tool: str) -> bool:
+        """Whether the rule is about calls of *tool*."""
+        return _fits(tool, self.tool)
+
     def names(self, tool: str, subject: str) -> bool:
         """Whether the rule is about a call of *tool* on *subject*."""
-        return _fits(tool, self.tool) and _fits(subject, self.pattern)
+        return self.is_for(tool) and _fits(subject, self.pattern)
 
 
 def _fits(text: str, pattern: str) -> bool:
@@ -89,6 +93,11 @@ def _folded(text: str) -> str:
 
 
 _RULE: Final = re.compile(r"\s*([\w*.-]+)\s*(?:\((.+)\))?\s*", re.DOTALL)
+
+
+def idle_rule(rules: Iterable[Rule], tools: Sequence[str]) -> Rule | None:
+    """The first rule that names by its letters a tool that is none of *tools*."""
+    return next((rule for rule in rules if "*" not in rule.tool and not any(map(rule.is_for, tools))), None)
 
 
 def rule_of(text: str) -> Rule | None:

@@ -14,6 +14,7 @@ from coterie.core.permission import (
     StoredMode,
     covers,
     decide,
+    idle_rule,
     least,
     refusing,
     resolve,
@@ -122,3 +123,12 @@ def _matches(text: str, pattern: str) -> bool:
 def test_a_pattern_names_what_its_letters_and_stars_spell(text: str, pattern: str) -> None:
     """Pieces between stars are looked for in their order, without overlap."""
     assert Rule("write", pattern).names("write", text) is _matches(text, pattern)
+
+
+@pytest.mark.parametrize(
+    ("tools", "idle"),
+    [(["bash", "write"], None), (["BASH", "write"], None), (["bash"], Rule("write", "a")), ([], Rule("bash"))],
+)
+def test_a_rule_for_a_tool_that_is_not_there_is_found(tools: list[str], idle: Rule | None) -> None:
+    """One with a star may be about tools to come."""
+    assert idle_rule([Rule("*", "secrets/*"), Rule("mcp*"), Rule("bash"), Rule("write", "a")], tools) == idle
