@@ -2,11 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from coterie.core.ids import MessageId, SessionId, TurnId
 from coterie.core.permission import Risk
 from coterie.ports.model_provider import ToolSpec
+
+DIFF_CHARS_MAX: Final = 8_000
+"""How much of a change people are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,8 @@ class ToolOutput:
     error: bool = False
     shows: tuple[MessageId, ...] = ()
     """Messages whose settled outcome the text shows: their queued completions join this turn."""
+    diff: str = ""
+    """What was changed in a file, for people only: the model knows what it wrote."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from coterie.ports.feed import Delta, Feed
 from coterie.ports.model_provider import ModelProvider, ModelRequest
 from coterie.ports.outputs import Outputs
 from coterie.ports.store import Store
-from coterie.ports.tool import Invocation, Tool, ToolOutput
+from coterie.ports.tool import DIFF_CHARS_MAX, Invocation, Tool, ToolOutput
 from coterie.ports.workspaces import Workspaces
 from coterie.runtime.live import live_text
 
@@ -187,7 +187,7 @@ async def call_tool(parts: RuntimeParts, scene: Scene, call: ToolCall, person: P
             # The tool cancelled something of its own and let it out: that ends its call, not the turn.
             output = ToolOutput("The tool was cancelled from within.", error=True)
     if len(output.text) <= parts.limits.tool_result_chars_max:
-        return CallDone(ToolResult(call.id, call.name, mend(output.text), output.error), output.shows)
+        return CallDone(_result(call, output, mend(output.text)), output.shows)
     # What is cut out was not shown, so its notice still has something to tell.
     return CallDone(await asyncio.to_thread(_shortened, parts, call, output))
 
@@ -207,7 +207,12 @@ def _shortened(parts: RuntimeParts, call: ToolCall, output: ToolOutput) -> ToolR
             _LOG.warning("an output of %d characters could not be kept: %s", len(text), error)
             where = " and could not be kept"
     shown_, _ = head_and_tail(text, parts.limits.tool_result_chars_max, where)
-    return ToolResult(call.id, call.name, shown_, output.error, ref)
+    return _result(call, output, shown_, ref)
+
+
+def _result(call: ToolCall, output: ToolOutput, text: str, ref: str | None = None) -> ToolResult:
+    diff, _ = head_and_tail(mend(output.diff), DIFF_CHARS_MAX)
+    return ToolResult(call.id, call.name, text, output.error, ref, diff or None)
 
 
 @dataclass(frozen=True, slots=True)

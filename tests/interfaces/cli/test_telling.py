@@ -95,3 +95,31 @@ def test_only_so_many_states_are_remembered(heard: Heard) -> None:
         heard("message", f"m{number}", message("queued"))
     assert heard("message", f"m{KEPT_MAX}", message("queued")) is None
     assert heard("message", "m0", message("queued")) is not None
+
+
+def test_what_tools_have_changed_is_told_once_and_cut(heard: Heard) -> None:
+    """Only of the results that were just written, in their order."""
+    diff = "--- a/x\n+++ b/x\n@@ -1 +1,30 @@\n" + "".join(f"+\t{n}\x1b\n" for n in range(30))
+    page: list[dict[str, Any]] = [
+        {"number": 4, "kind": "tool_result", "diff": "+old\n"},
+        {"number": 5, "kind": "reply"},
+        {"number": 6, "kind": "tool_result", "diff": "-a\n"},
+        {"number": 7, "kind": "tool_result"},
+        {"number": 8, "kind": "tool_result", "diff": diff},
+        {"number": 9, "kind": "tool_result", "diff": "+later\n"},
+    ]
+    heard.stub.says({"items": page}, {"items": page[-1:]})
+    lines = heard.teller.diffs({"sessionId": ONE, "kind": "items", "ref": "8"})
+    assert [line.plain for line in lines[:5]] == [
+        "    -a",
+        "    --- a/x",
+        "    +++ b/x",
+        "    @@ -1 +1,30 @@",
+        "    +\t0",
+    ]
+    assert [line.plain for line in lines[-2:]] == ["    +\t16", "    … 13 more lines …"]
+    assert [str(line.style) for line in lines[:5]] == ["red", "bold", "bold", "cyan", "green"]
+    assert [line.plain for line in heard.teller.diffs({"sessionId": ONE, "kind": "items", "ref": "9"})] == [
+        "    +later"
+    ]
+    assert [given["after"] for _, given in heard.stub.calls] == [0, 8]

@@ -88,3 +88,13 @@ def test_a_voice_that_stops_ends_its_line(line: Line, capsys: pytest.CaptureFixt
     voice.stop()
     voice.stop()
     assert capsys.readouterr().out == "half\n"
+
+
+def test_what_a_tool_has_changed_is_shown_beside_the_reply(line: Line, capsys: pytest.CaptureFixture[str]) -> None:
+    """With its white space, a sign on each line, and not to programs."""
+    result = {"kind": "tool_result", "tool": "edit", "text": "ok", "diff": "@@ -1 +1 @@\n-  a[b]\n+\tc\n"}
+    voice_of(line).item(result)
+    Voice(Terminal(line.surroundings, as_json=True)).item(result)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == "    @@ -1 +1 @@\n    -  a[b]\n    +\tc\n".expandtabs(8)

@@ -404,7 +404,7 @@ async def test_a_person_sees_that_a_binary_file_would_be_replaced(stage: SetStag
 
     (asked,) = await questions(host)
 
-    assert asked["shown"] == "a.txt is a binary file of 4 bytes. It would become:\nnew"
+    assert asked["shown"] == "a.txt is a binary file of 4 bytes. It becomes:\nnew"
     await answer(host, "deny")
 
 

@@ -103,6 +103,8 @@ class ToolResult:
     error: bool = False
     ref: str | None = None
     """Where the whole output is kept, if *text* is only its head and tail: the SHA-256 of it, in hexadecimal digits."""
+    diff: str | None = None
+    """What it has changed in a file, for people: no model is shown it."""
 
 
 @dataclass(frozen=True, slots=True)

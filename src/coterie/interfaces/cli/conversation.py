@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 
 from coterie.interfaces.cli.asking import Asking, tell
 from coterie.interfaces.cli.dial import Answer, Dial, Event, fresh_key
+from coterie.interfaces.cli.differences import diff_lines
 from coterie.interfaces.cli.display import plain, shortened
 from coterie.interfaces.cli.ears import Ears, Heard, Typed
 from coterie.interfaces.cli.endings import fault_of
@@ -106,6 +107,7 @@ class Voice:
             self._print("\n")
             if item.get("error"):
                 self._terminal.remark(f"· {item.get('tool')}: {shortened(item['text'], _SHOWN_CHARS_MAX)}", "yellow")
+            self._terminal.aside(diff_lines(item["diff"]) if item.get("diff") else ())
 
     def stop(self) -> None:
         """End the line of a reply that will not go on."""

@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from coterie.interfaces.cli.dial import Answer
+from coterie.interfaces.cli.differences import diff_lines
 from coterie.interfaces.cli.display import one_line, plain, shortened
 from coterie.interfaces.cli.endings import words_of
 
@@ -107,6 +108,8 @@ def item_lines(item: Answer) -> list[str | Text]:
         lines.append(words_of(origin.get("kind", ""), item["text"]))
     elif item["kind"] == "reply" and not item.get("calls"):
         lines.append("(no words)")
+    if item.get("diff"):
+        lines += diff_lines(item["diff"])
     if item.get("outputRef"):
         lines.append(f"(all of it: blobs/{item['outputRef']} in the data directory)")
     lines += [one_line(f"calls {call['name']} {call['arguments']}") for call in item.get("calls") or ()]

@@ -1,10 +1,14 @@
 """What has changed, in words, as it is by now."""
 
 from collections.abc import Callable
+from itertools import takewhile
 from typing import Final
+
+from rich.text import Text
 
 from coterie.core.codes import Code
 from coterie.interfaces.cli.dial import Answer, Dial
+from coterie.interfaces.cli.differences import diff_lines
 from coterie.interfaces.cli.display import one_line, shortened
 from coterie.interfaces.cli.endings import turn_of, words_of
 from coterie.interfaces.cli.failure import AnswerError
@@ -13,6 +17,8 @@ TEXT_CHARS_MAX: Final = 60
 """Characters of a message that its line shows."""
 KEPT_MAX: Final = 1000
 """Messages and turns whose last told state is remembered."""
+_RESULTS_MAX: Final = 64
+"""Results of one step of a turn that are looked through for what was changed."""
 _WORDS: Final = {
     "permission": "a question was asked or answered; `coterie approve` shows what waits for you",
     "budget": "its chain has spent its budget; `coterie release` lets it go on",
@@ -33,6 +39,8 @@ class Teller:
         """Whether a message is told at both its ends; a stream over all sessions tells it at its source."""
         self._titles: dict[str, str] = {}
         self._states: dict[str, str] = {}
+        self._item = 0
+        """Number of the last item whose difference was told."""
 
     def line(self, change: Answer) -> str | None:
         """Return what there is to say about a change, None for nothing new.
@@ -52,6 +60,20 @@ class Teller:
                 return f"{self._name(session_id)}  {_WORDS[kind]}"
             case _:
                 return None
+
+    def diffs(self, change: Answer) -> list[Text]:
+        """Return what the tools have changed whose results were written with a change.
+
+        Raises:
+            HostError: The host did not say.
+        """
+        last = int(change["ref"])
+        asked = {"sessionId": change["sessionId"], "after": max(last - _RESULTS_MAX, self._item), "limit": _RESULTS_MAX}
+        items: list[Answer] = self._dial().call("session.items", asked)["items"]
+        self._item = last
+        heard = reversed([item for item in items if item["number"] <= last])
+        results = list(takewhile(lambda item: item["kind"] == "tool_result", heard))
+        return [line for item in reversed(results) if item.get("diff") for line in diff_lines(item["diff"])]
 
     def _is_new(self, ref: str, state: str) -> bool:
         known = self._states.pop(ref, None)

@@ -3,13 +3,14 @@
 import io
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
 from rich.console import Console, RenderableType
+from rich.text import Text
 
 from coterie.core.errors import HostUnavailableError, InvalidArgumentError
 from coterie.interfaces.cli.dial import Dial
@@ -93,6 +94,12 @@ class Terminal:
         """Say something about the work to a person; programs are not told."""
         if not self.as_json:
             self._err.print(one_line(text), style=style, markup=False, highlight=False, emoji=False, soft_wrap=True)
+
+    def aside(self, lines: Iterable[Text]) -> None:
+        """Show lines about the work to a person, with their white space."""
+        if not self.as_json:
+            for line in lines:
+                self._err.print(line, emoji=False, soft_wrap=True)
 
     def is_sure(self, question: str) -> bool | None:
         """Ask a person, who has to say yes; None where nobody can be asked."""

@@ -54,6 +54,8 @@ class Tail(Command):
                 line = teller.line(event.data)
                 if line is not None:
                     terminal.write(one_line(f"{event.data['at']}  {line}") + "\n")
+                elif self.session is not None and event.data["kind"] == "items":
+                    terminal.show(*teller.diffs(event.data))
             case "delta":
                 # Pieces of several replies would mix; whoever wants the words follows one session with --json.
                 pass

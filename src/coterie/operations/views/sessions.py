@@ -151,6 +151,8 @@ class ItemView(View):
     call_id: str | None = None
     tool: str | None = None
     error: bool | None = None
+    diff: str | None = None
+    """Of a tool result: what it has changed in a file, as a unified diff of at most 8,000 characters."""
     output_ref: str | None = None
     """Where the whole output is kept if `text` is only its head and tail: the file `blobs/<outputRef>`."""
     unread: bool | None = None
@@ -185,7 +187,7 @@ class ItemView(View):
             case Report(delegation_id, agent, status, text):
                 ran = {"id": delegation_id, "agent": agent, "status": status}
                 return cls(number=number, turn_id=turn_id, kind="report", created_at=at, text=text, delegation=ran)
-            case ToolResult(call_id, name, text, error, ref):
+            case ToolResult(call_id, name, text, error, ref, diff):
                 return cls(
                     number=number,
                     turn_id=turn_id,
@@ -195,6 +197,7 @@ class ItemView(View):
                     call_id=call_id,
                     tool=name,
                     error=error or None,
+                    diff=diff,
                     output_ref=ref,
                 )
             case Checkpoint(text, up_to):

@@ -9,6 +9,7 @@ import stat
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from difflib import unified_diff
+from io import BufferedReader
 from pathlib import Path
 from typing import Final
 from weakref import WeakValueDictionary
@@ -18,7 +19,7 @@ from pydantic import Field
 from coterie.core.permission import Risk
 from coterie.core.text import head_and_tail, mend
 from coterie.ports.model_provider import ToolSpec
-from coterie.ports.tool import About, ToolOutput
+from coterie.ports.tool import DIFF_CHARS_MAX, About, ToolOutput
 from coterie.runtime.tools.arguments import Arguments, Text, UnfitError, schema_of
 from coterie.runtime.tools.ground import Ground, looks_binary, open_file
 from coterie.runtime.tools.native import NativeTool, see_through
@@ -27,7 +28,6 @@ _EDITED_BYTES_MAX: Final = 10_000_000
 _PLACES_SHOWN_MAX: Final = 20
 _COMPARED_CHARS_MAX: Final = 400_000
 _COMPARED_LINES_MAX: Final = 20_000
-_SHOWN_CHARS_MAX: Final = 8_000
 _NEW_FILE_MODE: Final = 0o666
 
 _WRITE_DESCRIPTION: Final = (
@@ -63,11 +63,11 @@ class FileTurns:
 
     locks: WeakValueDictionary[Path, asyncio.Lock] = field(default_factory=WeakValueDictionary[Path, asyncio.Lock])
 
-    async def take(self, path: Path, act: Callable[[], str]) -> ToolOutput:
+    async def take(self, path: Path, act: Callable[[], ToolOutput]) -> ToolOutput:
         """Run *act* on *path*, links resolved, when nobody else is at it."""
         lock = self.locks.setdefault(path, asyncio.Lock())
         async with lock:
-            return ToolOutput(await see_through(asyncio.to_thread(act)))
+            return await see_through(asyncio.to_thread(act))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +112,7 @@ def _about_write(ground: Ground, arguments: WriteArguments) -> About:
         return About(name, _difference(name, "", content))
     with open_file(path, name) as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
-        size = file.tell()
-        file.seek(0)
-        if looks_binary(file):
-            return About(name, _becomes(f"{name} is a binary file of {size} bytes", content), found)
-        if size > _EDITED_BYTES_MAX:
-            return About(name, _becomes(f"{name} has {size} bytes, too many to compare", content), found)
-        return About(name, _difference(name, file.read().decode("utf-8", "replace"), content), found)
+        return About(name, _replacement(file, name, content), found)
 
 
 def _about_edit(ground: Ground, arguments: EditArguments) -> About:
@@ -128,6 +122,17 @@ def _about_edit(ground: Ground, arguments: EditArguments) -> About:
     return About(change.name, _difference(change.name, change.old, change.new), found)
 
 
+def _replacement(file: BufferedReader, name: str, content: str) -> str:
+    """What a person is shown where *content* takes the place of all that the file holds."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    if looks_binary(file):
+        return _becomes(f"{name} is a binary file of {size} bytes", content)
+    if size > _EDITED_BYTES_MAX:
+        return _becomes(f"{name} has {size} bytes, too many to compare", content)
+    return _difference(name, file.read().decode("utf-8", "replace"), content)
+
+
 def _difference(name: str, old: str, new: str) -> str:
     """What a person is shown of a change; of a very large file only what it becomes, for comparing takes too long."""
     before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
@@ -135,19 +140,29 @@ def _difference(name: str, old: str, new: str) -> str:
         return _becomes(f"{name} is too long to compare", new)
     lines = unified_diff(before, after, f"a/{name}", f"b/{name}")
     text = "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
-    return mend(head_and_tail(text, _SHOWN_CHARS_MAX)[0])
+    return mend(head_and_tail(text, DIFF_CHARS_MAX)[0])
 
 
 def _becomes(reason: str, new: str) -> str:
-    return mend(head_and_tail(f"{reason}. It would become:\n{new}", _SHOWN_CHARS_MAX)[0])
+    return mend(head_and_tail(f"{reason}. It becomes:\n{new}", DIFF_CHARS_MAX)[0])
 
 
-def _write(ground: Ground, path: Path, arguments: WriteArguments) -> str:
+def _write(ground: Ground, path: Path, arguments: WriteArguments) -> ToolOutput:
     content, name = arguments.content.encode(), ground.name(path)
     existed = path.exists()
+    diff = _replaced(path, name, arguments.content) if existed else _difference(name, "", arguments.content)
     path.parent.mkdir(parents=True, exist_ok=True)
     _replace(path, content, name)
-    return f"{'Replaced' if existed else 'Made'} {name}, {len(content)} bytes."
+    return ToolOutput(f"{'Replaced' if existed else 'Made'} {name}, {len(content)} bytes.", diff=diff)
+
+
+def _replaced(path: Path, name: str, content: str) -> str:
+    """As `_replacement`; what may be written but not read is not compared."""
+    try:
+        with open_file(path, name) as file:
+            return _replacement(file, name, content)
+    except PermissionError:
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,10 +196,11 @@ def _changed(ground: Ground, path: Path, arguments: EditArguments) -> _Change:
     return _Change(name, text, text.replace(arguments.old, arguments.new), count)
 
 
-def _edit(ground: Ground, path: Path, arguments: EditArguments) -> str:
+def _edit(ground: Ground, path: Path, arguments: EditArguments) -> ToolOutput:
     change = _changed(ground, path, arguments)
     _replace(path, change.new.encode("utf-8", "surrogateescape"), change.name)
-    return f"Replaced {change.count} {'occurrence' if change.count == 1 else 'occurrences'} in {change.name}."
+    count = f"{change.count} {'occurrence' if change.count == 1 else 'occurrences'}"
+    return ToolOutput(f"Replaced {count} in {change.name}.", diff=_difference(change.name, change.old, change.new))
 
 
 def _count(text: str, arguments: EditArguments, name: str) -> int:

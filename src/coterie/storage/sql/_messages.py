@@ -1,6 +1,7 @@
 """Messages and items over a driver."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import msgspec
@@ -44,8 +45,15 @@ def message_of(row: Row) -> Message:
 
 
 def _numbered(row: Row) -> NumberedItem:
-    number, turn_id, kind, body, created_at = row
-    return NumberedItem(number, turn_id, _DECODERS[kind].decode(body), created_at)
+    number, turn_id, kind, diff, body, created_at = row
+    item: Item = _DECODERS[kind].decode(body)
+    if isinstance(item, ToolResult) and diff is not None:
+        item = replace(item, diff=diff)
+    return NumberedItem(number, turn_id, item, created_at)
+
+
+def _without_diff(item: Item) -> Item:
+    return replace(item, diff=None) if isinstance(item, ToolResult) and item.diff is not None else item
 
 
 def _messages(rows: Sequence[Row]) -> tuple[Message, ...]:
@@ -224,13 +232,15 @@ class SqlItems:
         """See the port."""
         numbers: list[int] = []
         for item in items:
+            ref, diff = (item.ref, item.diff) if isinstance(item, ToolResult) else (None, None)
             row = self._driver.one(
                 "append_item",
                 session_id=session_id,
                 turn_id=turn_id,
                 kind=_NAMES[type(item)],
-                ref=item.ref if isinstance(item, ToolResult) else None,
-                body=_ENCODER.encode(item).decode(),
+                ref=ref,
+                diff=diff,
+                body=_ENCODER.encode(_without_diff(item)).decode(),
                 now=now,
             )
             assert row is not None

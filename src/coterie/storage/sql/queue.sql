@@ -148,19 +148,21 @@ SELECT {turns} FROM turns WHERE state = 'running' AND session_id > '' AND host_i
 ORDER BY session_id
 
 -- name: append_item
-INSERT INTO items (session_id, number, turn_id, kind, ref, body, created_at)
+INSERT INTO items (session_id, number, turn_id, kind, ref, diff, body, created_at)
 VALUES (:session_id,
     (SELECT COALESCE(MAX(number), 0) + 1 FROM items WHERE session_id = :session_id),
-    :turn_id, :kind, :ref, :body, :now)
+    :turn_id, :kind, :ref, :diff, :body, :now)
 RETURNING number
 
 -- name: page_items
-SELECT number, turn_id, kind, body, created_at FROM items
+SELECT number, turn_id, kind, diff, body, created_at FROM items
 WHERE session_id = :session_id AND number > :after ORDER BY number LIMIT :limit
 
 -- name: newest_checkpoint
-SELECT number, turn_id, kind, body, created_at FROM items
+SELECT number, turn_id, kind, diff, body, created_at FROM items
 WHERE session_id = :session_id AND kind = 'checkpoint' ORDER BY number DESC LIMIT 1
+
+-- What no model is shown counts for no context.
 
 -- name: item_sizes
 SELECT number, LENGTH(body) FROM items
@@ -174,8 +176,8 @@ SELECT kind, body FROM items WHERE session_id = :session_id AND turn_id = :turn_
 ORDER BY number
 
 -- name: copy_items
-INSERT INTO items (session_id, number, turn_id, kind, ref, body, created_at)
-SELECT :target, number, turn_id, kind, ref, body, created_at FROM items
+INSERT INTO items (session_id, number, turn_id, kind, ref, diff, body, created_at)
+SELECT :target, number, turn_id, kind, ref, diff, body, created_at FROM items
 WHERE session_id = :source AND number <= :up_to ORDER BY number
 
 -- name: purge_items

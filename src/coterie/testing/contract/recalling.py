@@ -42,6 +42,13 @@ class RecallContract(LedgerContract):
         ]
         assert await _recalled(ledger, await ledger.session()) == Recalled()
 
+    async def test_what_only_people_are_shown_takes_no_room(self, ledger: Ledger) -> None:
+        """Else a session that edits much would remember less for it."""
+        result = ToolResult("1", "edit", "Replaced.", diff="+" * 8_000)
+        session, _ = await _heard(ledger, [Reply("x"), result])
+        found = await _recalled(ledger, session, 1_000)
+        assert (_numbers(found), found.items[-1]) == ([1, 2, 3], result)
+
     async def test_lengths_are_looked_at_beyond_one_page(self, ledger: Ledger) -> None:
         """All of a transcript of many short items may fit."""
         session, _ = await _heard(ledger, [Reply(".")] * (SIZES_MAX + 1))

@@ -150,6 +150,7 @@ CREATE TABLE items (
     turn_id {key} NOT NULL,
     kind TEXT NOT NULL,
     ref {key},
+    diff TEXT,
     body TEXT NOT NULL,
     created_at {int} NOT NULL,
     PRIMARY KEY (session_id, number)
