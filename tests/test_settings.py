@@ -87,6 +87,7 @@ available_for_subagents = true
 context_window = 128000
 label = "Claude X at work"
 reasoning = true
+images = true
 input_price = 3
 output_price = 15.5
 """
@@ -102,6 +103,7 @@ output_price = 15.5
     assert second.context_window == 128_000
     assert (first.label, first.reasoning, first.input_price, first.output_price) == ("", False, None, None)
     assert (second.label, second.reasoning) == ("Claude X at work", True)
+    assert (first.images, second.images) == (False, True)
     assert (second.input_price, second.output_price) == (3.0, 15.5)
     assert "secret" not in repr(first)
 

@@ -9,6 +9,7 @@ import pytest
 
 from coterie.core.ids import ChainId, HostId, InputId, SessionId, TurnId
 from coterie.core.limits import Limits
+from coterie.core.model_ref import Binding
 from coterie.core.permission import Mode, Risk, StoredMode
 from coterie.core.session.session import Session
 from coterie.core.turn.items import ToolCall
@@ -19,7 +20,7 @@ from coterie.operations.invocations import Invocations
 from coterie.ports.model_provider import ModelProvider, ToolSpec
 from coterie.ports.store import Store
 from coterie.ports.tool import About, Invocation, ToolOutput
-from coterie.runtime.effects import RuntimeParts, Scene, call_tool
+from coterie.runtime.effects import CallDone, RuntimeParts, Scene, call_tool
 from coterie.runtime.subagents.delegations import Delegations
 from coterie.storage.sqlite.feed import MemoryFeed
 from coterie.testing.clock import FakeClock
@@ -112,6 +113,11 @@ def _parts(tool: Unruly) -> RuntimeParts:
     )
 
 
+async def _called(tool: Unruly, arguments: str = "{}") -> CallDone:
+    call, binding = ToolCall("1", "unruly", arguments), Binding("local/one", "openai-chat", None, "one")
+    return await call_tool(_parts(tool), Scene(TURN, SESSION), call, NOBODY, binding=binding)
+
+
 @pytest.mark.parametrize(
     ("way", "told"),
     [
@@ -122,7 +128,7 @@ def _parts(tool: Unruly) -> RuntimeParts:
 )
 async def test_a_tool_that_breaks_off_is_an_error_of_its_call(way: str, told: str) -> None:
     """A cancellation that a tool made itself must not pass for one of the host: the turn would run again."""
-    done = await call_tool(_parts(Unruly(way)), Scene(TURN, SESSION), ToolCall("1", "unruly", "{}"), NOBODY)
+    done = await _called(Unruly(way))
     assert done.result.error
     assert done.result.text.startswith(told)
 
@@ -130,7 +136,7 @@ async def test_a_tool_that_breaks_off_is_an_error_of_its_call(way: str, told: st
 async def test_a_call_that_the_host_cancels_ends_as_cancelled() -> None:
     """Else a fenced turn would go on with its next call."""
     tool = Unruly("wait")
-    call = asyncio.ensure_future(call_tool(_parts(tool), Scene(TURN, SESSION), ToolCall("1", "unruly", "{}"), NOBODY))
+    call = asyncio.ensure_future(_called(tool))
     await tool.began.wait()
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -140,5 +146,5 @@ async def test_a_call_that_the_host_cancels_ends_as_cancelled() -> None:
 @pytest.mark.parametrize("arguments", ["[" * 100_000, '{"a":' * 100_000, "[]", "{"])
 async def test_arguments_that_are_no_object_never_reach_the_tool(arguments: str) -> None:
     """However deep a model nests them; the session has to go on with this call in its transcript."""
-    done = await call_tool(_parts(Unruly("raise")), Scene(TURN, SESSION), ToolCall("1", "unruly", arguments), NOBODY)
+    done = await _called(Unruly("raise"), arguments)
     assert "not one JSON object" in done.result.text

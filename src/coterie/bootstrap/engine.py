@@ -221,6 +221,7 @@ def _put_together(
         delegates,
         settings.denied,
         outputs,
+        outputs,
         ProjectNotes([settings.data_dir]),
         workspaces,
     )

@@ -42,6 +42,8 @@ class Binding:
     label: str = ""
     """What people call it; empty is the vendor's id."""
     reasoning: bool = False
+    images: bool = False
+    """Whether it takes pictures."""
     input_price: float | None = None
     """US dollars for a million tokens that the model reads; None is what the price table says."""
     output_price: float | None = None

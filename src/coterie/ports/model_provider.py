@@ -1,7 +1,7 @@
 """The world's models."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from coterie.core.model_ref import Binding
@@ -31,6 +31,8 @@ class ModelRequest:
     tools: tuple[ToolSpec, ...]
     thinking: Thinking | None = None
     """How much to think first; None leaves it to the vendor."""
+    images: Mapping[str, bytes] = field(default_factory=dict[str, bytes], repr=False)
+    """The bytes of each image in the context, by its reference."""
 
 
 class ModelProvider(Protocol):

@@ -1,4 +1,4 @@
-"""What tools have answered at length, kept beside the ledger."""
+"""What tools have answered at length or in pictures, kept beside the ledger."""
 
 from typing import Protocol
 
@@ -15,4 +15,16 @@ class Outputs(Protocol):
 
     def piece(self, ref: str, offset: int, limit: int) -> tuple[str, bool]:
         """Up to *limit* characters after the first *offset*, and whether more follow."""
+        ...
+
+
+class Images(Protocol):
+    """Pictures by reference, in the same place and by the same rules."""
+
+    def keep_image(self, data: bytes) -> str:
+        """Keep *data* for good, and return its reference once it would outlive a crash."""
+        ...
+
+    def image(self, ref: str) -> bytes:
+        """All of what was kept."""
         ...

@@ -30,6 +30,14 @@ class Invocation:
 
 
 @dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture for the model, if it takes any."""
+
+    data: bytes = field(repr=False)
+    media_type: str
+
+
+@dataclass(frozen=True, slots=True)
 class ToolOutput:
     """What a tool answers."""
 
@@ -39,6 +47,8 @@ class ToolOutput:
     """Messages whose settled outcome the text shows: their queued completions join this turn."""
     diff: str = ""
     """What was changed in a file, for people only: the model knows what it wrote."""
+    picture: Picture | None = None
+    """Belongs to the text, which names it."""
 
 
 @dataclass(frozen=True, slots=True)

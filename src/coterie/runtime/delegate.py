@@ -101,7 +101,9 @@ class Delegate:
     async def _call(self, work: _Work, call: ToolCall) -> ToolResult:
         one = work.one
         one.tool_calls, one.last_tool = one.tool_calls + 1, call.name
-        return (await call_tool(work.parts, await self._now(one), call, self._person)).result
+        return (
+            await call_tool(work.parts, await self._now(one), call, self._person, binding=work.sight.binding)
+        ).result
 
     async def _now(self, one: Delegation) -> Scene:
         found = await self._parts.store.read(describe.turn_now, one.turn_id, brief=True)

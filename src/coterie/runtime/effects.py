@@ -31,10 +31,11 @@ from coterie.ports.clock import Clock
 from coterie.ports.delegates import Delegates
 from coterie.ports.feed import Delta, Feed
 from coterie.ports.model_provider import ModelProvider, ModelRequest
-from coterie.ports.outputs import Outputs
+from coterie.ports.outputs import Images, Outputs
 from coterie.ports.store import Store
 from coterie.ports.tool import DIFF_CHARS_MAX, Invocation, Tool, ToolOutput
 from coterie.ports.workspaces import Workspaces
+from coterie.runtime import pictures
 from coterie.runtime.live import live_text
 
 _LOG: Final = logging.getLogger(__name__)
@@ -62,6 +63,8 @@ class RuntimeParts:
     """What is refused in every mode."""
     outputs: Outputs | None = None
     """Where long outputs are kept; None keeps head and tail only."""
+    images: Images | None = None
+    """Where pictures are kept; without it none is shown."""
     project_notes: Callable[[str], Sequence[ProjectNote]] = lambda _: ()
     """Reads what a project folder tells agents; called in a thread."""
     workspaces: Workspaces | None = None
@@ -118,7 +121,12 @@ async def ask(
     room = allowance(sight.items, _overhead(parts, told), sight.window)
     tools = tuple(tool.spec for tool in parts.tools.values())
     seen = fit(sight.items, sight.left_out, room)
-    request = ModelRequest(sight.binding, told, seen, tools, applied(scene.session.thinking, sight.binding))
+    images: Mapping[str, bytes] = {}
+    if pictures.are_in(seen):
+        images = await asyncio.to_thread(pictures.fetched, parts.images, sight.binding, seen)
+        seen = pictures.without(seen, images)
+    thinking = applied(scene.session.thinking, sight.binding)
+    request = ModelRequest(sight.binding, told, seen, tools, thinking, images)
     return await parts.provider.ask(request, show)
 
 
@@ -151,7 +159,7 @@ def _overhead(parts: RuntimeParts, told: str) -> int:
     )
 
 
-async def call_tool(parts: RuntimeParts, scene: Scene, call: ToolCall, person: Person) -> CallDone:
+async def call_tool(parts: RuntimeParts, scene: Scene, call: ToolCall, person: Person, *, binding: Binding) -> CallDone:
     """Run one call: at once, or when a person allows what the turn may not do by itself."""
     tool = parts.tools.get(call.name)
     if tool is None:
@@ -186,6 +194,12 @@ async def call_tool(parts: RuntimeParts, scene: Scene, call: ToolCall, person: P
                 raise
             # The tool cancelled something of its own and let it out: that ends its call, not the turn.
             output = ToolOutput("The tool was cancelled from within.", error=True)
+    return await _done(parts, call, output, binding)
+
+
+async def _done(parts: RuntimeParts, call: ToolCall, output: ToolOutput, binding: Binding) -> CallDone:
+    if output.picture is not None:
+        return CallDone(await asyncio.to_thread(pictures.pictured, parts.images, binding, call, output), output.shows)
     if len(output.text) <= parts.limits.tool_result_chars_max:
         return CallDone(_result(call, output, mend(output.text)), output.shows)
     # What is cut out was not shown, so its notice still has something to tell.

@@ -188,8 +188,7 @@ class Worker:
             return CancelAsked()
         match effect:
             case AppendItems(items):
-                await self._append(run, items)
-                return None
+                return await self._append(run, items)
             case AskModel():
                 return await self._ask(run, scene, effect)
             case RunTools(calls):
@@ -210,9 +209,7 @@ class Worker:
                 return CancelAsked()
         if scene.turn.news:
             await self._take_news(run)
-        reports = self._taken(run)
-        if reports:
-            await self._append(run, reports)
+        await self._append(run, self._taken(run))
         if is_crowded(run.loop, request_tokens(self._parts, scene, run.sight), run.sight.window):
             return Crowded(replace(effect, after_s=0.0))
         asking = ask(self._parts, scene, run.sight, instruction=effect.instruction)
@@ -278,7 +275,8 @@ class Worker:
             scene = await self._now(run.turn_id)
             if scene.turn.fenced:
                 return CancelAsked()
-            done = await self._interruptible(run, call_tool(self._parts, scene, call, self._person))
+            calling = call_tool(self._parts, scene, call, self._person, binding=run.sight.binding)
+            done = await self._interruptible(run, calling)
             if isinstance(done, CancelAsked):
                 return done
             run.results.append(done.result)

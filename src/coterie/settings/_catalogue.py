@@ -28,6 +28,7 @@ _MODEL_KEYS: Final = (
     "default",
     "available_for_subagents",
     "reasoning",
+    "images",
     "context_window",
     "input_price",
     "output_price",
@@ -88,6 +89,7 @@ def _configured_one(row: Table, data_dir: Path, environment: Mapping[str, str]) 
         origin=f"{row.config.path}:{row.line('key')}{source}",
         label=row.text("label") or "",
         reasoning=row.flag("reasoning"),
+        images=row.flag("images"),
         input_price=input_price,
         output_price=output_price,
     )

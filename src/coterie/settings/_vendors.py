@@ -15,6 +15,7 @@ class _ShippedModel:
     model: str
     aliases: tuple[str, ...] = ()
     context_window: int | None = None
+    images: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ def _vendor(row: Table) -> Vendor:
 
 def _shipped_model(row: Table) -> _ShippedModel:
     window = row.number("context_window", 1, WINDOW_MAX) if row.has("context_window") else None
-    return _ShippedModel(row.text("model") or "", row.texts("aliases"), window)
+    return _ShippedModel(row.text("model") or "", row.texts("aliases"), window, row.flag("images"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,7 @@ class _Access:
             aliases=shipped.aliases,
             available_for_subagents=True,
             context_window=shipped.context_window,
+            images=shipped.images,
             origin=self.origin,
         )
 

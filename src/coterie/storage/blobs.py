@@ -14,19 +14,22 @@ _PIECE_CHARS: Final = 65_536
 
 
 class FileOutputs:
-    """Implements `ports.outputs.Outputs`; the files are readable by their owner only."""
+    """Implements `ports.outputs.Outputs` and `Images`; the files are readable by their owner only."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def keep(self, text: str) -> str:
         """See the port."""
-        body = text.encode()
-        ref = hashlib.sha256(body).hexdigest()
+        return self.keep_image(text.encode())
+
+    def keep_image(self, data: bytes) -> str:
+        """See the port."""
+        ref = hashlib.sha256(data).hexdigest()
         path = self._folder / ref
         if not path.exists():
             self._folder.mkdir(mode=0o700, exist_ok=True)
-            self._write(path, body)
+            self._write(path, data)
         return ref
 
     def _write(self, path: Path, body: bytes) -> None:
@@ -50,6 +53,10 @@ class FileOutputs:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+    def image(self, ref: str) -> bytes:
+        """See the port."""
+        return (self._folder / ref).read_bytes()
 
     def piece(self, ref: str, offset: int, limit: int) -> tuple[str, bool]:
         """See the port."""

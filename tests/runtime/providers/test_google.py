@@ -5,6 +5,7 @@ import importlib
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import httpx2
@@ -21,9 +22,12 @@ from tests.runtime.providers.vendor import (
     request,
     serving,
 )
+from tests.runtime.providers.wires import HELLO
 
 from coterie.core.codes import Code
 from coterie.core.model_ref import Binding
+from coterie.core.turn.context import UserPart
+from coterie.core.turn.items import Image, Reply, ToolCall, ToolResult
 from coterie.core.turn.loop import ModelFailed, Replied
 from coterie.runtime.providers.direct import DirectProvider
 
@@ -153,3 +157,19 @@ async def test_the_environment_has_no_say_in_the_address(monkeypatch: pytest.Mon
     line = google.open_line(Binding("a/b", "google", None, "b", api_key=SECRET), httpx2.Timeout(BOUND_S))
     assert line.model.base_url.rstrip("/") == google.GOOGLE_URL
     await line.close()
+
+
+@needs_google
+async def test_an_image_goes_with_the_answer_of_its_tool(provider: DirectProvider) -> None:
+    """This wire has a place for it inside the function's response; the others are proven with a whole host."""
+    call, result = (
+        ToolCall("call-1", "read", "{}"),
+        ToolResult("call-1", "read", "a.png", image=Image("ab", "image/png", 3)),
+    )
+    async with serving(HELLO["google"]) as vendor:
+        wanted = request(binding_of(vendor, "google"), UserPart("Look"), Reply("", (call,)), result)
+        await asked(provider, replace(wanted, images={"ab": b"PNG"}))
+        sent: Any = vendor.asked[0].body["contents"][-1]["parts"]
+    (part,) = (one["functionResponse"] for one in sent)
+    assert part["response"] == {"return_value": "a.png"}
+    assert part["parts"] == [{"inline_data": {"mime_type": "image/png", "data": "UE5H"}}]

@@ -21,6 +21,8 @@ KEPT: Final = 0.2
 BYTES_PER_TOKEN: Final = 4
 _PART_TOKENS: Final = 8
 """What stands around each part of a request."""
+IMAGE_TOKENS: Final = 1_600
+"""A picture, at the size to which vendors bring a large one."""
 _FRAME_TOKENS: Final = 160
 """The frame around what another session wrote."""
 _LINE_TOKENS: Final = 40
@@ -48,6 +50,8 @@ def _tokens(part: Item | Shown) -> int:
             return tokens_of(part.content) + _FRAME_TOKENS
         case Report():
             return tokens_of(part.text) + _FRAME_TOKENS
+        case ToolResult(image=image):
+            return tokens_of(part.text) + (IMAGE_TOKENS if image is not None else 0)
         case _:
             return tokens_of(part.text)
 
@@ -174,6 +178,10 @@ def _cut(unit: tuple[Shown, ...], room: int) -> tuple[Shown, ...]:
 
 
 def _cut_part(part: Shown, share: int) -> Shown:
+    if isinstance(part, ToolResult) and part.image is not None:
+        if _tokens(part) <= share:
+            return part
+        part = replace(part, image=None)
     if not isinstance(part, Reply):
         return replace(part, text=shortened(part.text, share))
     if _tokens(part) <= share:

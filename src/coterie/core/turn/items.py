@@ -94,6 +94,17 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
+class Image:
+    """A picture that a tool has read; a request that shows it carries the bytes."""
+
+    ref: str
+    """Where they are kept: the SHA-256 of them, in hexadecimal digits."""
+    media_type: str
+    size: int
+    """In bytes."""
+
+
+@dataclass(frozen=True, slots=True)
 class ToolResult:
     """What a tool answered to one call."""
 
@@ -105,6 +116,7 @@ class ToolResult:
     """Where the whole output is kept, if *text* is only its head and tail: the SHA-256 of it, in hexadecimal digits."""
     diff: str | None = None
     """What it has changed in a file, for people: no model is shown it."""
+    image: Image | None = None
 
 
 @dataclass(frozen=True, slots=True)

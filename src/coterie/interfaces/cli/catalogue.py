@@ -122,6 +122,7 @@ def _notes(model: Answer) -> str:
         "default" if model["default"] else "",
         "open to spawned sessions" if model["availableForSubagents"] else "",
         "reasoning" if model["reasoning"] else "",
+        "images" if model.get("images") else "",
         f"{window} tokens of context" if window else "",
     ]
     return ", ".join(note for note in notes if note)

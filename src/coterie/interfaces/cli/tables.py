@@ -112,5 +112,7 @@ def item_lines(item: Answer) -> list[str | Text]:
         lines += diff_lines(item["diff"])
     if item.get("outputRef"):
         lines.append(f"(all of it: blobs/{item['outputRef']} in the data directory)")
+    if item.get("imageRef"):
+        lines.append(f"(the image: blobs/{item['imageRef']} in the data directory)")
     lines += [one_line(f"calls {call['name']} {call['arguments']}") for call in item.get("calls") or ()]
     return lines

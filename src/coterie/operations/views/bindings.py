@@ -18,6 +18,8 @@ class ModelView(View):
     default: bool
     available_for_subagents: bool
     reasoning: bool
+    images: bool
+    """Whether it takes pictures."""
     context_window: int | None
     origin: str
 
@@ -33,6 +35,7 @@ class ModelView(View):
             default=default,
             available_for_subagents=binding.available_for_subagents,
             reasoning=binding.reasoning,
+            images=binding.images,
             context_window=binding.context_window,
             origin=binding.origin,
         )

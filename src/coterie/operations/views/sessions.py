@@ -155,6 +155,8 @@ class ItemView(View):
     """Of a tool result: what it has changed in a file, as a unified diff of at most 8,000 characters."""
     output_ref: str | None = None
     """Where the whole output is kept if `text` is only its head and tail: the file `blobs/<outputRef>`."""
+    image_ref: str | None = None
+    """Where the image is kept that the model was shown: the file `blobs/<imageRef>`."""
     unread: bool | None = None
     """The turn that it was meant for was stopped before its model was shown it; the next turn shows it as history."""
     origin: dict[str, str] | None = None
@@ -187,7 +189,7 @@ class ItemView(View):
             case Report(delegation_id, agent, status, text):
                 ran = {"id": delegation_id, "agent": agent, "status": status}
                 return cls(number=number, turn_id=turn_id, kind="report", created_at=at, text=text, delegation=ran)
-            case ToolResult(call_id, name, text, error, ref, diff):
+            case ToolResult(call_id, name, text, error, ref, diff, image):
                 return cls(
                     number=number,
                     turn_id=turn_id,
@@ -199,6 +201,7 @@ class ItemView(View):
                     error=error or None,
                     diff=diff,
                     output_ref=ref,
+                    image_ref=image.ref if image is not None else None,
                 )
             case Checkpoint(text, up_to):
                 return cls(number=number, turn_id=turn_id, kind="checkpoint", created_at=at, text=text, up_to=up_to)

@@ -10,6 +10,7 @@ from typing import Final, cast
 
 from pydantic import ValidationError
 from pydantic_ai.messages import (
+    BinaryContent,
     ModelMessage,
     ModelMessagesTypeAdapter,
     ModelRequest,
@@ -47,13 +48,21 @@ def messages(request: model_provider.ModelRequest) -> list[ModelMessage]:
                 side.append(UserPromptPart(text))
             case ToolResult():
                 outcome = "failed" if item.error else "success"
-                side.append(ToolReturnPart(item.name, item.text, item.call_id, outcome=outcome))
+                side.append(ToolReturnPart(item.name, _answer(item, request), item.call_id, outcome=outcome))
             case _:
                 if side:
                     found.append(ModelRequest(side))
                     side = []
                 found.append(_response(item, request.binding))
     return [*found, ModelRequest(side, instructions=request.instructions or None)]
+
+
+def _answer(result: ToolResult, request: model_provider.ModelRequest) -> str | list[str | BinaryContent]:
+    """What a tool answered; the library brings an image to where the vendor takes one."""
+    image = result.image
+    if image is None:
+        return result.text
+    return [result.text, BinaryContent(request.images[image.ref], media_type=image.media_type)]
 
 
 def reply(response: ModelResponse, text: str, binding: Binding) -> Reply:

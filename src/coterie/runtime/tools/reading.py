@@ -1,6 +1,7 @@
 """The tool `read`."""
 
 import asyncio
+import os
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
@@ -11,15 +12,25 @@ from pydantic import Field
 from coterie.core.permission import Risk
 from coterie.core.text import mend
 from coterie.ports.model_provider import ToolSpec
-from coterie.ports.tool import About, ToolOutput
+from coterie.ports.tool import About, Picture, ToolOutput
 from coterie.runtime.tools.arguments import Arguments, Text, UnfitError, schema_of
 from coterie.runtime.tools.ground import Ground, looks_binary, open_file
 from coterie.runtime.tools.native import OUTPUT_CHARS_MAX, NativeTool
 
 _LINES_DEFAULT: Final = 2_000
 _PIECE_BYTES: Final = 65_536
+IMAGE_BYTES_MAX: Final = 3_750_000
+"""What the strictest vendor takes, for whom it becomes 5 MB of text."""
+_MAGIC: Final = {
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"GIF87a": "image/gif",
+    b"GIF89a": "image/gif",
+}
+_MAGIC_BYTES: Final = 12
 _DESCRIPTION: Final = (
-    "Read a text file of the project. The first line of the answer names the lines shown; the rest is the text itself."
+    "Read a text file of the project. The first line of the answer names the lines shown; the rest is the text itself. "
+    "A PNG, JPEG, GIF or WebP file is shown as an image, where the model takes images."
 )
 
 
@@ -65,8 +76,7 @@ def _read_now(ground: Ground, arguments: ReadArguments) -> ToolOutput:
     name, first = ground.name(path), arguments.offset or 1
     with open_file(path, name) as file:
         if looks_binary(file):
-            size = file.seek(0, 2)
-            raise UnfitError(f"{name} is a binary file of {size} bytes, which read does not show.")
+            return _picture(file, name)
         passed = _pass_lines(file, first - 1)
         lines = _take_lines(file, arguments.limit or _LINES_DEFAULT)
     if lines.count == 0 and first > 1:
@@ -80,6 +90,31 @@ def _read_now(ground: Ground, arguments: ReadArguments) -> ToolOutput:
     if lines.goes_on:
         head += f"; read on with offset {last + 1}"
     return ToolOutput(f"{head}\n{mend(lines.text.decode('utf-8', 'replace'))}")
+
+
+def _picture(file: BufferedReader, name: str) -> ToolOutput:
+    """The file as a picture.
+
+    Raises:
+        UnfitError: It is none, or too large.
+    """
+    media_type = _media_type(file.peek(_MAGIC_BYTES)[:_MAGIC_BYTES])
+    size = file.seek(0, os.SEEK_END)
+    if media_type is None:
+        raise UnfitError(f"{name} is a binary file of {size} bytes, which read does not show.")
+    if size > IMAGE_BYTES_MAX:
+        text = f"{name} is an image of {size} bytes; read takes images of at most {IMAGE_BYTES_MAX}. Make it smaller."
+        raise UnfitError(text)
+    file.seek(0)
+    data = file.read(IMAGE_BYTES_MAX)
+    return ToolOutput(f"{name}, an image ({media_type}, {len(data)} bytes)", picture=Picture(data, media_type))
+
+
+def _media_type(start: bytes) -> str | None:
+    """By what stands in the file, for a name is only a name."""
+    if start[:4] == b"RIFF" and start[8:] == b"WEBP":
+        return "image/webp"
+    return next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), None)
 
 
 def _pass_lines(file: BufferedReader, lines: int) -> int:

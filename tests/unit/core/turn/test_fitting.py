@@ -1,6 +1,7 @@
 """Whether a request fits its model, and what is shown where not everything can be."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,6 +9,7 @@ from tests.unit.core.turn.test_context import ORIGIN, calls, names
 
 from coterie.core.turn.context import Shown, UserPart, newest_checkpoint, shown
 from coterie.core.turn.fitting import (
+    IMAGE_TOKENS,
     allowance,
     fit,
     measure,
@@ -17,7 +19,17 @@ from coterie.core.turn.fitting import (
     transcribed,
     weight,
 )
-from coterie.core.turn.items import Checkpoint, Item, PersonText, Reply, SessionText, ToolCall, ToolResult, Usage
+from coterie.core.turn.items import (
+    Checkpoint,
+    Image,
+    Item,
+    PersonText,
+    Reply,
+    SessionText,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
 
 texts = st.text(st.sampled_from("a é世😀\n"), max_size=3).flatmap(lambda text: st.integers(0, 400).map(text.__mul__))
 items = st.lists(
@@ -26,6 +38,7 @@ items = st.lists(
         st.builds(SessionText, st.just(ORIGIN), texts, st.just("n")),
         st.builds(Reply, texts, calls.map(tuple), texts, st.just("b"), st.sampled_from([None, "{}"])),
         st.builds(ToolResult, names, st.just("tool"), texts, st.booleans()),
+        st.builds(ToolResult, names, st.just("read"), texts, image=st.just(Image("ab", "image/png", 9))),
         st.builds(Checkpoint, texts, st.just(1)),
     ),
     max_size=20,
@@ -122,6 +135,19 @@ def test_a_short_reply_beside_a_long_result_stays_as_it_is() -> None:
     reply = Reply("hm", (ToolCall("1", "bash", "{}"),), state="{}", binding="b")
     found = fit([reply, ToolResult("1", "bash", "x" * 9_000)], 0, 800)
     assert found[0] == reply
+
+
+def test_an_image_takes_its_room_and_goes_before_the_words_about_it() -> None:
+    """It cannot be cut; and what only people see takes none."""
+    image = Image("ab", "image/png", 9)
+    reply, result = Reply("", (ToolCall("1", "read", "{}"),)), ToolResult("1", "read", "x" * 400, image=image)
+    assert weight([result]) == weight([replace(result, image=None)]) + IMAGE_TOKENS
+    assert weight([result]) == weight([replace(result, diff="+" * 8_000)])
+    whole, scarce = (fit([reply, result], 0, room)[1] for room in (4_000, 1_000))
+    assert whole == result
+    assert scarce == replace(result, image=None)
+    wide, narrow = (fit([Reply("r" * size, reply.calls), result], 0, 3_800)[1] for size in (8_000, 16_000))
+    assert [isinstance(one, ToolResult) and one.image for one in (wide, narrow)] == [image, image]
 
 
 @given(st.text(), st.integers(1, 50))
