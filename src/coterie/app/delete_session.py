@@ -1,6 +1,7 @@
 """`session.delete`: everything of a session ends, and a tombstone stays for who refers to it."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -77,6 +78,11 @@ def delete_session(tx: Tx, command: DeleteSession, now: int, new_id: NewId) -> D
     if command.key is not None:
         tx.journal.set_ref(command.key.scope, command.key.key, json.dumps([gone.message_ids, gone.turn_ids]))
     return gone
+
+
+def named_outputs(tx: Tx, refs: Sequence[str]) -> frozenset[str]:
+    """Those of *refs* that some transcript still refers to."""
+    return tx.items.named(refs)
 
 
 def purge_deleted(tx: Tx, limit: int, now: int, new_id: NewId) -> int:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Protocol
 
 from coterie.app import recover
-from coterie.app.delete_session import purge_deleted
 from coterie.bootstrap.files import AGENTS, BLOBS, COMMANDS, DATABASE, make_data_directory, unusable
 from coterie.bootstrap.system import RandomIds, SystemClock
 from coterie.core.errors import ConfigInvalidError
@@ -21,7 +20,7 @@ from coterie.core.turn.loop import ModelFailed, Replied
 from coterie.operations.act import HostParts
 from coterie.operations.approving import Person
 from coterie.operations.invocations import Invocations
-from coterie.operations.lifecycle import PURGE_BATCH
+from coterie.operations.lifecycle import purge
 from coterie.operations.perform import Operations
 from coterie.plugins.loader import load_tools
 from coterie.ports.clock import Clock
@@ -176,8 +175,7 @@ async def engine(
         supervisor, operations = _put_together(settings, world, store, provider)
         supervisor.start()
         # What a crash left of the transcripts of deleted sessions.
-        while await store.run(purge_deleted, PURGE_BATCH):
-            pass
+        await purge(store, operations.host.outputs)
         yield Engine(operations, supervisor, store, facts, settings, provider, interrupted, held)
     finally:
         try:
@@ -204,7 +202,7 @@ def _put_together(
 ) -> tuple[Supervisor, Operations]:
     """What runs turns, and the operations, over one ledger."""
     invocations, tools = Invocations(world.ids), dict[str, Tool]()
-    outputs = FileOutputs(settings.data_dir / BLOBS)
+    outputs = FileOutputs(settings.data_dir / BLOBS, world.clock)
     workspaces = Worktrees(settings.data_dir, settings.shell_environment)
     delegates = Delegations(world.ids, world.clock, settings.data_dir / AGENTS, settings.limits.delegations_max)
     parts = RuntimeParts(
@@ -241,6 +239,7 @@ def _put_together(
             ProviderProbe(provider, world.clock),
             confined=world.can_confine(),
             workspaces=workspaces,
+            outputs=outputs,
         )
     )
     # Tools act through operations, which need the supervisor, which needs the tools: the table is filled last.

@@ -17,6 +17,7 @@ from coterie.ports.clock import Clock
 from coterie.ports.delegates import Delegates
 from coterie.ports.feed import Feed
 from coterie.ports.model_probe import ModelProbe
+from coterie.ports.outputs import Outputs
 from coterie.ports.slots import Slots
 from coterie.ports.store import C, R, Store, Tx, UseCase
 from coterie.ports.workspaces import Workspaces
@@ -37,6 +38,7 @@ class HostParts:
     delegates: Delegates
     probe: ModelProbe
     workspaces: Workspaces | None = None
+    outputs: Outputs | None = None
     waits: Waits = field(default_factory=Waits)
     confined: bool = True
     """Whether commands of tools are kept out of the data directory."""

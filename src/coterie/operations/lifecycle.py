@@ -1,12 +1,14 @@
 """What a person does to sessions besides prompting them: from `session.rename` to `session.release`."""
 
+import asyncio
+from itertools import islice
 from typing import Final
 
 from coterie.app import find
 from coterie.app import release as releasing
 from coterie.app.cancel import Interrupt, interrupt
 from coterie.app.configure_session import ArchiveSession, ConfigureSession, archive_session, configure_session
-from coterie.app.delete_session import DeleteSession, delete_session, purge_deleted
+from coterie.app.delete_session import DeleteSession, delete_session, named_outputs, purge_deleted
 from coterie.app.fork_session import ForkSession, fork_session
 from coterie.app.prompt_session import PromptSession, steer_session
 from coterie.app.retry_message import RetryMessage, retry_message
@@ -17,6 +19,8 @@ from coterie.operations.act import Act
 from coterie.operations.collaboration import bound, stopped, told
 from coterie.operations.sessions import one
 from coterie.operations.workspaces import tidy
+from coterie.ports.outputs import Outputs
+from coterie.ports.store import Store
 
 PURGE_BATCH: Final = 500
 """Items of a deleted session that one transaction removes: others write in between."""
@@ -59,7 +63,7 @@ async def archive(act: Act, given: params.SessionKeyed) -> views.OneSession:
 async def delete(act: Act, given: params.SessionKeyed) -> views.DeletedView:
     """Delete a session with its transcript; what runs or waits in it is cancelled, and senders are told."""
     gone = await act.run(delete_session, DeleteSession(SessionId(given.session_id), act.key))
-    await purge(act)
+    await purge(act.host.store, act.host.outputs)
     if gone.worktree is not None:
         await tidy(act, gone.worktree)
     return views.DeletedView(
@@ -70,10 +74,16 @@ async def delete(act: Act, given: params.SessionKeyed) -> views.DeletedView:
     )
 
 
-async def purge(act: Act) -> None:
-    """Remove the transcripts of deleted sessions, a batch at a time."""
-    while await act.host.store.run(purge_deleted, PURGE_BATCH):
+async def purge(store: Store, outputs: Outputs | None) -> None:
+    """Remove what nobody can read any more: transcripts of deleted sessions, and what no transcript names."""
+    while await store.run(purge_deleted, PURGE_BATCH):
         pass
+    if outputs is None:
+        return
+    old = iter(await asyncio.to_thread(outputs.old))
+    while refs := list(islice(old, PURGE_BATCH)):
+        named = await store.read(named_outputs, refs, brief=True)
+        await asyncio.to_thread(outputs.forget, [ref for ref in refs if ref not in named])
 
 
 async def fork(act: Act, given: params.SessionFork) -> views.OneSession:

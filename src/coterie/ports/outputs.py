@@ -1,16 +1,25 @@
 """What tools have answered at length or in pictures, kept beside the ledger."""
 
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 
 class Outputs(Protocol):
     """Texts by reference: the same text has the same one, so keeping it twice keeps it once.
 
-    Both verbs block and are called in a thread; both raise `OSError` where the disk refuses.
+    The verbs block and are called in a thread; they raise `OSError` where the disk refuses.
     """
 
     def keep(self, text: str) -> str:
         """Keep *text* for good, and return its reference once it would outlive a crash."""
+        ...
+
+    def old(self) -> Sequence[str]:
+        """References of all that was last kept so long ago that its row is written by now, if it ever will be."""
+        ...
+
+    def forget(self, refs: Iterable[str]) -> None:
+        """Remove what nobody names any more."""
         ...
 
     def piece(self, ref: str, offset: int, limit: int) -> tuple[str, bool]:

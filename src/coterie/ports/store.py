@@ -258,6 +258,10 @@ class Items(Protocol):
         """Whether a tool result of the transcript refers to the kept output *ref*."""
         ...
 
+    def named(self, refs: Sequence[str]) -> frozenset[str]:
+        """Those of *refs* that some transcript refers to."""
+        ...
+
     def usage(self, turn: Turn) -> tuple[Usage, ...]:
         """What the written replies and checkpoints of a turn have used."""
         ...

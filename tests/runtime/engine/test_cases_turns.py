@@ -362,7 +362,7 @@ async def test_what_an_agent_is_told_is_what_there_is_now(stage: SetStage) -> No
     assert gone["code"] == "NOT_FOUND"
     await host.until(lambda server: bool(server.requests))
     offered = {tool["function"]["name"]: tool["function"]["description"] for tool in host.asked()[0]["tools"]}
-    kept = read_output_tool(host.engine.store, FileOutputs(host.settings.data_dir), 0)
+    kept = read_output_tool(host.engine.store, FileOutputs(host.settings.data_dir, host.clock), 0)
     given_away = delegating_tools(host.engine.operations.host.delegates, host.engine.supervisor)
     plugins = load_tools(host.engine.operations, {}).values()
     confined = host.engine.operations.host.confined

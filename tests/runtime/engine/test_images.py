@@ -19,6 +19,7 @@ from coterie.interfaces.cli.tables import item_lines
 from coterie.runtime.pictures import REQUEST_BYTES_MAX, fetched, without
 from coterie.runtime.tools.reading import IMAGE_BYTES_MAX
 from coterie.storage.blobs import FileOutputs
+from coterie.testing.clock import FakeClock
 
 PIXEL: Final = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -215,7 +216,7 @@ async def test_an_image_that_cannot_be_kept_is_not_shown(stage: SetStage) -> Non
 
 def test_a_request_carries_the_newest_images_that_have_room(tmp_path: Path) -> None:
     """The same one twice is sent twice and held once; older ones become a word."""
-    kept = FileOutputs(tmp_path / "blobs")
+    kept = FileOutputs(tmp_path / "blobs", FakeClock())
     size = REQUEST_BYTES_MAX // 2
     images = [Image(kept.keep_image(bytes([n])), "image/png", size) for n in range(3)]
     seen = tuple(ToolResult(f"{n}", "read", "x", image=images[which]) for n, which in enumerate((0, 1, 2, 2)))

@@ -153,3 +153,32 @@ async def test_a_reference_that_is_none_is_refused(stage: SetStage, ref: str) ->
 
     (text,) = await host.results(session)
     assert text.startswith("The arguments do not fit: ref: String should match pattern")
+
+
+async def test_what_a_session_kept_goes_when_no_transcript_names_it_and_it_is_old(stage: SetStage) -> None:
+    """Text that nobody can read any more must not lie about for ever; a young file may wait for its row."""
+    host = await stage(_floods(40_000), DONE)
+    session, _, path = await _flooded(host)
+    fork = (await host.ask("session.fork", sessionId=session))["session"]["id"]
+    found = [path.exists()]
+    await host.ask("session.delete", sessionId=session)
+    host.clock.advance(3_601)
+    await host.restart()
+    found.append(path.exists())
+    await host.ask("session.delete", sessionId=fork)
+    found.append(path.exists())
+    assert found == [True, True, False]
+
+
+async def test_an_output_of_now_stays_although_no_row_names_it_yet(stage: SetStage) -> None:
+    """The file comes before the row, and another session may be deleted in between."""
+    host = await stage(DONE)
+    outputs = host.engine.operations.host.outputs
+    assert outputs is not None
+    ref = outputs.keep("long")
+    other = await host.session()
+    await host.ask("session.delete", sessionId=other)
+    assert outputs.piece(ref, 0, 9) == ("long", False)
+    host.clock.advance(3_601)
+    assert outputs.keep("long") == ref
+    assert outputs.old() == []

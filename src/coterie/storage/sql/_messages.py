@@ -52,6 +52,11 @@ def _numbered(row: Row) -> NumberedItem:
     return NumberedItem(number, turn_id, item, created_at)
 
 
+def _kept(result: ToolResult) -> str | None:
+    """The reference of what stands beside the ledger."""
+    return result.image.ref if result.image is not None else result.ref
+
+
 def _without_diff(item: Item) -> Item:
     return replace(item, diff=None) if isinstance(item, ToolResult) and item.diff is not None else item
 
@@ -232,7 +237,7 @@ class SqlItems:
         """See the port."""
         numbers: list[int] = []
         for item in items:
-            ref, diff = (item.ref, item.diff) if isinstance(item, ToolResult) else (None, None)
+            ref, diff = (_kept(item), item.diff) if isinstance(item, ToolResult) else (None, None)
             row = self._driver.one(
                 "append_item",
                 session_id=session_id,
@@ -266,6 +271,10 @@ class SqlItems:
     def names(self, session_id: SessionId, ref: str) -> bool:
         """See the port."""
         return self._driver.one("names_output", session_id=session_id, ref=ref) is not None
+
+    def named(self, refs: Sequence[str]) -> frozenset[str]:
+        """See the port."""
+        return frozenset(ref for (ref,) in self._driver.all("named_outputs", refs=list(refs)))
 
     def usage(self, turn: Turn) -> tuple[Usage, ...]:
         """See the port."""

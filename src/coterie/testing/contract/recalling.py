@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from coterie.app.delete_session import DeleteSession, delete_session, purge_deleted
 from coterie.app.recall import SIZES_MAX, Recall, Recalled, recall
 from coterie.core.ids import SessionId, TurnId
-from coterie.core.turn.items import Checkpoint, Item, PersonText, Reply, ToolResult, Usage
+from coterie.core.turn.items import Checkpoint, Image, Item, PersonText, Reply, ToolResult, Usage
 from coterie.testing.contract.forking import fork
 from coterie.testing.contract.ground import LedgerContract
 from coterie.testing.ledger import Ledger
@@ -98,3 +99,20 @@ class RecallContract(LedgerContract):
 
         assert [await names(one, "ab") for one in (session, copy, early, other)] == [True, True, False, False]
         assert not await names(session, "x")
+
+    async def test_an_output_is_named_as_long_as_some_transcript_names_it(self, ledger: Ledger) -> None:
+        """An image too; what nobody names may go."""
+        image = Image("ef", "image/png", 3)
+        results = [ToolResult("1", "bash", "x", ref="ab"), ToolResult("2", "read", "y", image=image)]
+        session, _ = await _heard(ledger, results)
+        copy = await fork(ledger, session)
+
+        async def named() -> frozenset[str]:
+            return await ledger.store.read(lambda tx, command: tx.items.named(command), ["ab", "cd", "ef"])
+
+        found = [await named()]
+        for one in (session, copy):
+            await ledger.store.run(delete_session, DeleteSession(one, None))
+            assert await ledger.store.run(purge_deleted, 100)
+            found.append(await named())
+        assert found == [{"ab", "ef"}, {"ab", "ef"}, frozenset()]

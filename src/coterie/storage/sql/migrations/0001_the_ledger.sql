@@ -156,7 +156,7 @@ CREATE TABLE items (
     PRIMARY KEY (session_id, number)
 ) {clustered};
 CREATE INDEX items_checkpoint ON items (session_id, number) WHERE kind = 'checkpoint';
-CREATE INDEX items_ref ON items (session_id, ref) WHERE ref IS NOT NULL;
+CREATE INDEX items_ref ON items (ref, session_id) WHERE ref IS NOT NULL;
 
 CREATE TABLE changes (
     number {position},
