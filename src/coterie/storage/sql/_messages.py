@@ -274,7 +274,7 @@ class SqlItems:
 
     def named(self, refs: Sequence[str]) -> frozenset[str]:
         """See the port."""
-        return frozenset(ref for (ref,) in self._driver.all("named_outputs", refs=list(refs)))
+        return frozenset(ref for (ref,) in self._driver.all("named_outputs", ids=list(refs)))
 
     def usage(self, turn: Turn) -> tuple[Usage, ...]:
         """See the port."""

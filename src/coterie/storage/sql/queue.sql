@@ -172,7 +172,7 @@ WHERE session_id = :session_id AND number > :after AND number < :before ORDER BY
 SELECT 1 FROM items WHERE session_id = :session_id AND ref = :ref LIMIT 1
 
 -- name: named_outputs
-SELECT DISTINCT ref FROM items WHERE ref IN (:refs...)
+SELECT DISTINCT ref FROM items WHERE ref IN (:ids...)
 
 -- name: replies_of_turn
 SELECT kind, body FROM items WHERE session_id = :session_id AND turn_id = :turn_id AND kind IN ('reply', 'checkpoint')
