@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from coterie.core.ids import SessionId, TurnId
+from coterie.core.session.worktree import FOLDER
 from coterie.ports.tool import Invocation, Tool, ToolOutput
 from coterie.runtime.tools import _confined
 from coterie.runtime.tools.catalogue import native_tools
@@ -132,6 +133,25 @@ async def test_everything_else_is_as_ever(project: Path, command: str) -> None:
     """Confinement that is in the way of work gets turned off."""
     output = await run(bash_of(project, confined=True), project, command)
     assert not output.error, output.text
+
+
+@confining
+@pytest.mark.parametrize(("inner", "top"), [("", ".."), ("part", "../..")])
+async def test_a_command_in_a_worktree_has_all_of_it_and_nothing_else_of_the_host(
+    project: Path, inner: str, top: str
+) -> None:
+    """A session that edits on a branch of its own runs tests there, and git, which looks up to the top."""
+    worktrees = project.parent / "data" / FOLDER
+    for name in ("mine", "other"):
+        (worktrees / name / "part").mkdir(parents=True)
+        (worktrees / name / "secret").write_text("the-secret")
+    bash, folder = bash_of(project, confined=True), worktrees / "mine" / inner
+    done = await run(bash, folder, f"cat {worktrees}/mine/secret && mkdir a && mv a b && echo x > b/new && cat b/new")
+    assert (done.error, done.text) == (False, "the-secretx\nexit status 0")
+    for command in (f"cat {top}/other/secret", f"cat {top}/../token", f"touch {top}/new", f"rm {top}/mine/../other/*"):
+        refused = await run(bash, folder, command)
+        assert "Permission denied" in refused.text
+        assert "the-secret" not in refused.text
 
 
 @confining
