@@ -60,6 +60,12 @@ RUNS: list[tuple[str, list[ChatCompletionMessageParam], str | dict[str, object]]
         {"files": ["a", "b"], "total": 2, "note": "for nobody, not ${owner}"},
     ),
     ("json", [user("go")], "I cannot review anything."),
+    ("repair", [user("go")], {"command": "python -m pytest -q"}),
+    (
+        "repair",
+        [user("go"), *results("bash", "E    +  where 3 = <function total at 0x7f>(1, 2)")],
+        {"pattern": r"^def total\(", "glob": "*.py"},
+    ),
     ("faults", [user("go")], "All is well."),
 ]
 

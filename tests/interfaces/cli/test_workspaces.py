@@ -21,10 +21,10 @@ async def test_a_change_is_shown_applied_and_dropped(live: Live) -> None:
     branch, line = await worker(live), live.line
     shown = await line.beside("session", "diff", "worker")
     assert (shown.exit_code, shown.stdout) == (0, DIFF)
-    assert f"{branch}: 1 file, +1 -1 lines." in shown.stderr
+    assert f"{branch}: 1 file, 1 line added, 1 removed." in shown.stderr
     assert (await line.json("session", "diff", "worker"))["text"] == DIFF
 
-    assert (await line.beside("session", "apply", "worker")).stdout == "Applied: 1 file, +1 -1 lines.\n"
+    assert (await line.beside("session", "apply", "worker")).stdout == "Applied: 1 file, 1 line added, 1 removed.\n"
     assert (await line.json("session", "apply", "worker"))["applied"]
     assert (await line.beside("session", "drop", "worker")).stdout == "Dropped the worktree and its branch.\n"
     assert (await line.json("session", "drop", "worker", "--force"))["dropped"]

@@ -12,8 +12,9 @@ from coterie.interfaces.cli.terminal import Terminal
 
 
 def _summed(summary: Answer) -> str:
-    count = summary["count"]
-    return f"{count} file{'s'[: count != 1]}, +{summary['insertions']} -{summary['deletions']} lines"
+    files, lines = summary["count"], summary["insertions"]
+    told = f"{files} file{'s'[: files != 1]}, {lines} line{'s'[: lines != 1]} added"
+    return f"{told}, {summary['deletions']} removed"
 
 
 @dataclass(frozen=True, kw_only=True)
