@@ -126,9 +126,7 @@ class Worker:
         try:
             return await self._run(turn_id)
         finally:
-            # However it ends, nothing that it has given away runs on.
-            await self._parts.delegates.end(turn_id)
-            self._parts.delegates.forget(turn_id)
+            await _end_delegations(self._parts, turn_id)
 
     async def _run(self, turn_id: TurnId) -> Turn | None:
         with self._parts.feed.listen([turn_id]) as listener:
@@ -376,3 +374,16 @@ class Worker:
                     return
             # Looks again even if nobody woke it: wake-ups may be lost.
             await run.listener.wait(LOOK_S)
+
+
+async def _end_delegations(parts: RuntimeParts, turn_id: TurnId) -> None:
+    """However a turn ends, nothing that it has given away runs on.
+
+    Where its own end did not tell of them, because the host stops or the worker broke, they are told here.
+    """
+    await parts.delegates.end(turn_id)
+    reports, _ = parts.delegates.take(turn_id)
+    parts.delegates.forget(turn_id)
+    if reports:
+        with suppress(HostError):
+            await parts.store.run(append_items, AppendToTurn(turn_id, reports))

@@ -333,7 +333,7 @@ async def test_one_that_is_stopped_ends_alone(stage: SetStage) -> None:
 
 
 async def test_a_host_that_stops_leaves_no_subagent_behind(stage: SetStage) -> None:
-    """They live in the process, and end with their turn."""
+    """They live in the process, and end with their turn, which is told so."""
     host = await stage(
         """
         - when: {last: user, user: '^go$'}
@@ -351,6 +351,7 @@ async def test_a_host_that_stops_leaves_no_subagent_behind(stage: SetStage) -> N
 
     assert (await host.last_turn(session)).state is TurnState.INTERRUPTED
     assert await heartbeats(host, session) == []
+    assert [one["delegation"]["status"] for one in reports(await host.items(session))] == ["stopped"]
 
 
 async def test_what_subagents_use_is_counted_with_the_turn(stage: SetStage) -> None:
