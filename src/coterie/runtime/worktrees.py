@@ -197,12 +197,18 @@ class Worktrees:
             ended = self._run(top, "apply", "--whitespace=nowarn", patch)
             if ended.returncode == 0:
                 return change
-            # A repeated request finds its own work.
-            if self._run(top, "apply", "--reverse", "--check", patch).returncode == 0:
+            # A repeated request finds its own work, or a person has merged the branch.
+            merged = ("merge-base", "--is-ancestor", f"refs/heads/{worktree.branch}", "HEAD")
+            if any(
+                self._run(top, *words).returncode == 0 for words in (("apply", "--reverse", "--check", patch), merged)
+            ):
                 return change
         said = ended.stderr.decode("utf-8", "replace")
         files = tuple(dict.fromkeys(mend(name) for name in _CONFLICT.findall(said)))[:FILES_MAX] or change.files
-        text = f"The change does not fit what is in {top} by now; nothing was changed. In conflict: {', '.join(files)}."
+        text = (
+            f"The change does not fit what is in {top} by now; nothing was changed. In conflict: {', '.join(files)}. "
+            f"To resolve that, commit what you have there and run `git merge {worktree.branch}`."
+        )
         raise RefusedError(Refusal(Code.CONFLICT, text, candidates=files))
 
     def _drop(self, worktree: Worktree, *, force: bool, branch: bool) -> None:
