@@ -66,12 +66,14 @@ CLOCK: Final = Project(
 )
 
 
-def git(folder: Path, *words: str) -> str:
-    """Run git as the person who owns the project."""
+def git(folder: Path, *words: str, status: int = 0) -> str:
+    """Run git as the person who owns the project, to the end that is expected; returns what it says."""
     environment = {"PATH": os.defpath, "GIT_CONFIG_GLOBAL": os.devnull, "LC_ALL": "C.UTF-8", **_PERSON}
-    return subprocess.run(
-        ["git", *words], cwd=folder, env=environment, check=True, capture_output=True, encoding="utf-8"
-    ).stdout
+    ended = subprocess.run(
+        ["git", *words], cwd=folder, env=environment, check=False, capture_output=True, encoding="utf-8"
+    )
+    assert ended.returncode == status, ended
+    return ended.stdout
 
 
 def commit(folder: Path, subject: str) -> None:
