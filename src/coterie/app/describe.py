@@ -20,6 +20,7 @@ from coterie.ports.rows import (
     PairGrant,
     PairRequest,
     Reference,
+    Used,
     Violation,
 )
 from coterie.ports.store import Tx
@@ -217,6 +218,11 @@ def sessions(tx: Tx, page: tuple[tuple[int, int] | None, int]) -> tuple[tuple[Se
 def session(tx: Tx, session_id: SessionId) -> Session:
     """One session."""
     return find.session(tx, session_id)
+
+
+def session_used(tx: Tx, session_id: SessionId) -> tuple[Session, Used]:
+    """One session, and what its turns have used."""
+    return find.session(tx, session_id), tx.directory.used(session_id)
 
 
 def items(tx: Tx, page: Page) -> tuple[NumberedItem, ...]:

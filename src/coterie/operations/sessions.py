@@ -14,6 +14,7 @@ from coterie.core.session.session import Session
 from coterie.core.thinking import applied
 from coterie.operations import params, views
 from coterie.operations.act import Act
+from coterie.ports.rows import Used
 
 _CURSOR: Final = re.compile(r"(\d{1,18})-(\d{1,18})", re.ASCII)
 
@@ -46,7 +47,7 @@ async def create(act: Act, given: params.SessionCreate) -> views.OneSession:
     return one(act, session, replayed=replayed)
 
 
-def one(act: Act, session: Session, *, replayed: bool = False) -> views.OneSession:
+def one(act: Act, session: Session, *, replayed: bool = False, used: Used | None = None) -> views.OneSession:
     """A session, and what of its settings has no effect."""
     models = act.host.models
     binding = next((each for each in models if each.key == session.model), None) or default_binding(models)
@@ -54,7 +55,13 @@ def one(act: Act, session: Session, *, replayed: bool = False) -> views.OneSessi
     if session.thinking is not None and binding is not None and applied(session.thinking, binding) is None:
         note = f"The model {binding.key} is not marked as reasoning, so thinking ({session.thinking}) has no effect."
     view = views.SessionView.of(session)
-    return views.OneSession(session=view, replayed=replayed or None, note=note, unconfined=act.host.unconfined)
+    return views.OneSession(
+        session=view,
+        replayed=replayed or None,
+        note=note,
+        unconfined=act.host.unconfined,
+        usage=views.UsageView.of(used) if used is not None else None,
+    )
 
 
 def _folder(text: str | None) -> str | None:
@@ -101,8 +108,8 @@ def cursor_of(text: str | None) -> tuple[int, int] | None:
 
 async def get(act: Act, given: params.SessionRef) -> views.OneSession:
     """Read one session."""
-    session = await act.host.store.read(describe.session, SessionId(given.session_id), brief=True)
-    return one(act, session)
+    session, used = await act.host.store.read(describe.session_used, SessionId(given.session_id))
+    return one(act, session, used=used)
 
 
 async def turn(act: Act, given: params.TurnRef) -> views.TurnView:

@@ -6,7 +6,7 @@ from typing import Protocol
 from coterie.core.ids import ChainId, MessageId, SessionId, TurnId
 from coterie.core.ledger.message import Message
 from coterie.core.session.session import Session
-from coterie.ports.rows import Acceptance, Reference
+from coterie.ports.rows import Acceptance, Reference, Used
 
 
 class Directory(Protocol):
@@ -37,6 +37,10 @@ class Directory(Protocol):
 
     def created_by(self, session_id: SessionId, limit: int) -> tuple[Reference, ...]:
         """The sessions that this one spawned, newest first."""
+        ...
+
+    def used(self, session_id: SessionId) -> Used:
+        """What the turns of a session have used; its cost grows with them, and with nothing else."""
         ...
 
     def workers_active(self, session_id: SessionId) -> int:

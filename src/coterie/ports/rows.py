@@ -182,6 +182,21 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
+class Used:
+    """What the ended turns of a session have used together, delegations included; what no turn knows is None."""
+
+    turns: int
+    input_tokens: int | None
+    output_tokens: int | None
+    cost: int | None
+    """Millionths of a US dollar."""
+    uncounted: int
+    """Turns of which some tokens are unknown."""
+    unpriced: int
+    """Turns whose cost is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
 class Acceptance:
     """A session's note that it is content with the result of a message it sent; it changes nothing else."""
 

@@ -4,6 +4,7 @@ A subclass overrides the fixture `open_store` and is collected by pytest, with p
 gets a fresh store, goes through real use cases and ends with a check of the whole ledger.
 """
 
+from coterie.testing.contract.accounting import AccountingContract
 from coterie.testing.contract.admitting import InboundContract
 from coterie.testing.contract.aftermath import AftermathContract
 from coterie.testing.contract.approving import ApprovingContract, CallGrantContract
@@ -77,6 +78,7 @@ class StoreContract(
     PurgingContract,
     ForkContract,
     RecallContract,
+    AccountingContract,
     LifecycleKeysContract,
     RecoveryContract,
     AftermathContract,

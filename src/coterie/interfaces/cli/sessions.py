@@ -12,6 +12,7 @@ from coterie.interfaces.cli.command import Command
 from coterie.interfaces.cli.dial import Answer, Dial
 from coterie.interfaces.cli.display import UNCONFINED
 from coterie.interfaces.cli.endings import by_turn, words_of
+from coterie.interfaces.cli.spending import usage_facts
 from coterie.interfaces.cli.talk import ModelOption, ModeOption, ProjectOption, SessionArgument, TitleOption
 from coterie.interfaces.cli.terminal import Terminal
 
@@ -52,8 +53,8 @@ def show_sessions(terminal: Terminal, sessions: list[Answer]) -> None:
     terminal.show(tables.table(("ID", "STATE", "TITLE"), rows))
 
 
-def show_session(terminal: Terminal, session: Answer) -> None:
-    """Show one session."""
+def show_session(terminal: Terminal, session: Answer, used: Answer | None = None) -> None:
+    """Show one session, and what it has used."""
     held = str(session.get("held", ""))
     terminal.show(
         tables.facts(
@@ -72,6 +73,7 @@ def show_session(terminal: Terminal, session: Answer) -> None:
                 ("created by", session.get("createdBySessionId")),
                 ("created", session["createdAt"]),
                 ("updated", session["updatedAt"]),
+                *usage_facts(used),
             ]
         )
     )
@@ -143,7 +145,7 @@ class Show(Command):
         if terminal.as_json:
             terminal.json(answer)
             return
-        show_session(terminal, answer["session"])
+        show_session(terminal, answer["session"], answer.get("usage"))
         if answer.get("note"):
             terminal.remark(answer["note"])
 
@@ -186,11 +188,13 @@ class Status(Command):
 
     def run(self, terminal: Terminal) -> None:
         """Read its summary."""
-        answer = terminal.dial().call("collaboration.status", {"sessionId": terminal.session(self.session)})
+        dial, which = terminal.dial(), {"sessionId": terminal.session(self.session)}
+        answer = dial.call("collaboration.status", which)
         if terminal.as_json:
             terminal.json(answer)
             return
-        terminal.show(tables.facts([*_about(answer), *_work(answer)]))
+        used = dial.call("session.get", which).get("usage")
+        terminal.show(tables.facts([*_about(answer), *_work(answer), *usage_facts(used)]))
         exchanges: list[Answer] = answer["recentExchanges"]
         if exchanges:
             rows = [

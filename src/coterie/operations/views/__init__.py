@@ -45,6 +45,7 @@ from coterie.operations.views.sessions import (
     SessionView,
     SteerReceipt,
     TurnView,
+    UsageView,
     VerifyView,
 )
 from coterie.operations.views.view import View, iso
@@ -99,6 +100,7 @@ __all__ = [
     "StatusView",
     "SteerReceipt",
     "TurnView",
+    "UsageView",
     "VerifyView",
     "View",
     "Waited",

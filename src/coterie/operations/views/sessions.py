@@ -7,7 +7,7 @@ from coterie.core.session.session import Session
 from coterie.core.turn.items import Checkpoint, PersonText, Reply, Report, SessionText, ToolResult
 from coterie.core.turn.turn import Turn
 from coterie.operations.views.view import View, iso
-from coterie.ports.rows import Change, NumberedItem
+from coterie.ports.rows import Change, NumberedItem, Used
 
 
 class Health(View):
@@ -77,6 +77,33 @@ class SessionView(View):
         )
 
 
+class UsageView(View):
+    """What the ended turns of a session have used, their delegations included; a figure that no turn knows is None."""
+
+    turns: int
+    input_tokens: int | None
+    output_tokens: int | None
+    turns_uncounted: int
+    """Turns that the tokens lack, because their provider did not count."""
+    cost_usd: float | None
+    turns_unpriced: int
+    """Turns that the cost lacks, because their price is not known."""
+
+    @classmethod
+    def of(cls, used: Used) -> "UsageView":
+        """Show a sum; no turn has used nothing."""
+        none = 0 if used.turns == 0 else None
+        cost = used.cost if used.cost is not None else none
+        return cls(
+            turns=used.turns,
+            input_tokens=used.input_tokens if used.input_tokens is not None else none,
+            output_tokens=used.output_tokens if used.output_tokens is not None else none,
+            turns_uncounted=used.uncounted,
+            cost_usd=cost / MICRO if cost is not None else None,
+            turns_unpriced=used.unpriced,
+        )
+
+
 class OneSession(View):
     """A session, and whether an earlier request had made it."""
 
@@ -86,6 +113,8 @@ class OneSession(View):
     """What has no effect as it is set."""
     unconfined: bool | None = None
     """True where commands that it runs can reach the data directory of the host."""
+    usage: UsageView | None = None
+    """Told by `session.get`."""
 
 
 class TurnView(View):

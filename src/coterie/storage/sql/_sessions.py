@@ -12,7 +12,7 @@ from coterie.core.session.session import Held, Session, status_of
 from coterie.core.session.worktree import worktree_of
 from coterie.core.text import nearest
 from coterie.core.thinking import Thinking
-from coterie.ports.rows import Reference
+from coterie.ports.rows import Reference, Used
 from coterie.storage.sql.driver import Driver, Row
 from coterie.storage.sql.statements import COLUMNS
 
@@ -189,6 +189,12 @@ class SqlDirectory:
     def created_by(self, session_id: SessionId, limit: int) -> tuple[Reference, ...]:
         """See the port."""
         return tuple(map(_reference, self._driver.all("created_sessions", id=session_id, limit=limit)))
+
+    def used(self, session_id: SessionId) -> Used:
+        """See the port."""
+        row = self._driver.one("used_by_session", session_id=session_id)
+        assert row is not None
+        return Used(*row)
 
     def workers_active(self, session_id: SessionId) -> int:
         """See the port."""

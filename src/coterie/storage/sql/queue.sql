@@ -125,6 +125,13 @@ SELECT {turns} FROM turns WHERE session_id = :session_id AND state = 'running'
 -- name: newest_turn
 SELECT {turns} FROM turns WHERE session_id = :session_id ORDER BY number DESC LIMIT 1
 
+-- Of turns that have ended: what a running one has used is in no row yet.
+
+-- name: used_by_session
+SELECT COUNT(*), CAST(SUM(input_tokens) AS BIGINT), CAST(SUM(output_tokens) AS BIGINT), CAST(SUM(cost) AS BIGINT),
+    COUNT(*) - COUNT(input_tokens + output_tokens), COUNT(*) - COUNT(cost)
+FROM turns WHERE session_id = :session_id AND state <> 'running'
+
 -- name: turn_of_input
 SELECT {turns} FROM turns WHERE input_id = :input_id AND kind = 'prompt'
 
