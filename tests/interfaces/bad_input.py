@@ -55,6 +55,7 @@ class Good:
 
 _LIMITS: Final = Limits()
 GOOD: Final[dict[str, Good]] = {
+    "answer": Good(("The new one.",), _LIMITS.content_chars_max),
     "asSessionId": Good(("$a",)),
     "chainId": Good(("$chain",)),
     "comment": Good(("Good.",), 4_096),
@@ -70,7 +71,7 @@ GOOD: Final[dict[str, Good]] = {
     "name": Good(("one",)),
     "note": Good(("Good.",), 4_096, stored=True),
     "projectPath": Good(("$folder",)),
-    "requestId": Good(("$r",)),
+    "requestId": Good(("$r", "$q")),
     "sessionId": Good(("$c", "$b", "$a", "$w")),
     "text": Good(("Good day.",), _LIMITS.content_chars_max, stored=True),
     "title": Good(("new",), TITLE_CHARS_MAX, stored=True, cut=True),

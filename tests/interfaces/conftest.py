@@ -15,13 +15,14 @@ from starlette.types import ASGIApp
 
 from coterie.app import recover
 from coterie.app.append_items import AppendToTurn, append_items
+from coterie.app.approve import AskPerson, ask_person
 from coterie.app.open_session import OpenSession, open_session
 from coterie.app.settle_turn import SettleTurn, settle_turn
 from coterie.core.ids import GrantId, HostId, NewId, RequestId, SessionId, TurnId
 from coterie.core.inbound import Waiting
 from coterie.core.limits import Limits
 from coterie.core.model_ref import Binding
-from coterie.core.permission import Mode, StoredMode
+from coterie.core.permission import Mode, Risk, StoredMode
 from coterie.core.turn.items import Reply
 from coterie.interfaces.http import Server, bind, build_app, hosts_of
 from coterie.operations.act import HostParts
@@ -144,7 +145,7 @@ async def furnish(host: Host) -> dict[str, str]:
 
     `$a`, `$b` and `$c` are sessions, and `$w` is one with a worktree; `$m` is a message from a to b that runs in turn
     `$t`, with `$i` and `$j` behind; `$d` is a task from a to c that has completed; `$r` asks whether a may write to b,
-    and `$g` lets it write to c.
+    and `$g` lets it write to c; `$q` is what the turn asks a person.
     """
     a, b, c = [await host.new_session(title) for title in "abc"]
     sent = await host.ask("collaboration.send", sessionId=b, content="Do.", kind="task", asSessionId=a)
@@ -167,6 +168,9 @@ async def furnish(host: Host) -> dict[str, str]:
         tx.pairs.add_grant(PairGrant(grant, SessionId(a), SessionId(c), now, now + 3_600_000))
 
     await host.parts.store.run(permit, None)
+    asking = AskPerson(TurnId(sent["turnId"]), "one", "ask_user", Risk.LOW, "Which one?", "", None, ("old", "new"))
+    question = await host.parts.store.run(ask_person, asking)
+    assert question is not None
     return {
         "$a": a,
         "$b": b,
@@ -178,6 +182,7 @@ async def furnish(host: Host) -> dict[str, str]:
         "$j": other["inputId"],
         "$d": done["messageId"],
         "$r": request,
+        "$q": question.id,
         "$g": grant,
     }
 

@@ -1,10 +1,11 @@
-"""Tool calls that a person is asked about: the question, and the answer."""
+"""Tool calls that a person is asked about, and questions that a call itself puts: what is asked, and the answer."""
 
 from dataclasses import dataclass
 
+from coterie.app import find
 from coterie.app.idempotency import Key, once, until
 from coterie.core.codes import Code
-from coterie.core.errors import ConflictError, NotFoundError, RefusedError
+from coterie.core.errors import ConflictError, InvalidArgumentError, NotFoundError, RefusedError
 from coterie.core.ids import GrantId, NewId, RequestId, SessionId, TurnId
 from coterie.core.ledger.message import Message
 from coterie.core.permission import Mode, Risk, covers, resolve
@@ -21,7 +22,7 @@ CLIMB_MAX = 64
 
 @dataclass(frozen=True, slots=True)
 class AskPerson:
-    """A tool call that its turn may not make by itself."""
+    """A tool call that its turn may not make by itself, or that asks a person something."""
 
     turn_id: TurnId
     call_id: str
@@ -32,8 +33,10 @@ class AskPerson:
     """What it is about, as rules and grants name it."""
     shown: str
     """What it would do, for the person."""
-    mode: Mode
-    """What the turn may do without asking."""
+    mode: Mode | None
+    """What the turn may do without asking; None where that is no matter of the question."""
+    choices: tuple[str, ...] | None = None
+    """Answers that are proposed to a question of the agent's own, which is the subject; None asks for leave."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,7 @@ class AnswerCall:
     request_id: RequestId
     answer: CallAnswer
     note: str
+    """What they say, where they were asked for words; else what they add."""
     key: Key | None
 
 
@@ -97,9 +101,10 @@ def ask_person(tx: Tx, command: AskPerson, now: int, new_id: NewId) -> CallReque
         command.risk,
         command.subject,
         command.shown,
-        command.mode,
-        _clamped_by(tx, turn, session),
+        command.mode or turn.permission,
+        None if command.choices is not None else _clamped_by(tx, turn, session),
         now,
+        choices=command.choices,
     )
     tx.approvals.ask(request)
     tx.changed(session.id, "permission", request.id)
@@ -142,15 +147,20 @@ def _above(tx: Tx, message: Message) -> Message | None:
 
 
 def answer_call(tx: Tx, command: AnswerCall, now: int, new_id: NewId) -> tuple[CallRequest, bool]:
-    """Answer whether a tool call may run; a person's answer is new authority and may exceed the turn's ceiling.
+    """Answer whether a tool call may run, or what it asks; that is new authority and may exceed the turn's ceiling.
 
     Returns the request as it was asked, and whether that was answered before with the key.
 
     Raises:
         NotFoundError: There is no such question, or its turn has ended.
         ConflictError: Somebody has answered it.
-        RefusedError: It was to be granted for the session, in a turn in which such grants do not count.
+        InvalidArgumentError: It asks for leave and not for words, or the other way round; or the words are none.
+        RefusedError: The words are too many, or it was to be granted for the session, in a turn in which such grants
+            do not count.
     """
+    note = command.note
+    if command.answer is CallAnswer.SAID:
+        note = find.content(note, tx.host.limits.content_chars_max, "answer")
     request = tx.approvals.request(command.request_id)
     if request is None:
         raise NotFoundError("open request", command.request_id)
@@ -159,13 +169,8 @@ def answer_call(tx: Tx, command: AnswerCall, now: int, new_id: NewId) -> tuple[C
     turn = tx.locks.turn(request.turn_id)
     if turn is None or turn.state is not TurnState.RUNNING or turn.fenced:
         raise NotFoundError("open request", command.request_id)
-    if command.answer is CallAnswer.SESSION and request.clamped_by is not None:
-        text = (
-            f"This turn works for session {request.clamped_by}, which may do less, so each call is asked about: "
-            "approve it once."
-        )
-        raise RefusedError(Refusal(Code.PERMISSION_DENIED, text))
-    if not tx.approvals.answer(request.id, command.answer, command.note, now):
+    _check_fits(request, command.answer)
+    if not tx.approvals.answer(request.id, command.answer, note, now):
         raise ConflictError(f"request {request.id}", "open", "answered")
     if command.answer is CallAnswer.SESSION:
         grant = CallGrant(GrantId(new_id("grt")), request.session_id, request.tool, request.subject, now)
@@ -175,3 +180,17 @@ def answer_call(tx: Tx, command: AnswerCall, now: int, new_id: NewId) -> tuple[C
     act = f"answer {command.answer.value} to {request.tool}"
     tx.journal.audit(AuditRow("person", act, request.session_id, request.id), now)
     return request, False
+
+
+def _check_fits(request: CallRequest, answer: CallAnswer) -> None:
+    """See that *answer* is one to what was asked."""
+    if request.is_question and answer in (CallAnswer.ONCE, CallAnswer.SESSION):
+        raise InvalidArgumentError("The agent asks for words, not for leave: answer it in words, or deny it.")
+    if answer is CallAnswer.SAID and not request.is_question:
+        raise InvalidArgumentError("The call waits for leave, not for words: let it run once or deny it.")
+    if answer is CallAnswer.SESSION and request.clamped_by is not None:
+        text = (
+            f"This turn works for session {request.clamped_by}, which may do less, so each call is asked about: "
+            "approve it once."
+        )
+        raise RefusedError(Refusal(Code.PERMISSION_DENIED, text))

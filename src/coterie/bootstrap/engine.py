@@ -35,6 +35,7 @@ from coterie.runtime.effects import RuntimeParts
 from coterie.runtime.probe import ProviderProbe
 from coterie.runtime.subagents.delegations import Delegations
 from coterie.runtime.supervisor import Supervisor
+from coterie.runtime.tools.asking import ask_user_tool
 from coterie.runtime.tools.catalogue import native_tools
 from coterie.runtime.tools.delegating import delegating_tools
 from coterie.runtime.tools.kept import read_output_tool
@@ -246,6 +247,7 @@ def _put_together(
     offered = list(_native(settings, confined=operations.host.confined))
     offered.append(read_output_tool(store, outputs, settings.limits.tool_result_chars_max))
     offered.extend(delegating_tools(delegates, supervisor))
+    offered.append(ask_user_tool(Person(store, world.feed, supervisor)))
     tools |= {tool.spec.name: tool for tool in offered}
     tools |= load_tools(operations, tools)
     if (rule := idle_rule(settings.denied, list(tools))) is not None:

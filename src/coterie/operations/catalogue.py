@@ -222,6 +222,15 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         _PERSON,
         "/permissions/{requestId}/answer",
     ),
+    Operation(
+        "permissions.answer",
+        params.Answer,
+        views.AnsweredView,
+        permissions.answer,
+        _EDIT,
+        _PERSON,
+        "/questions/{requestId}/answer",
+    ),
     Operation("permissions.grants", params.NoParams, views.GrantList, permissions.grants, _LOW, _PERSON, "/grants"),
     Operation(
         "permissions.revoke",

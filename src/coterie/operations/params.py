@@ -199,6 +199,14 @@ class Resolve(Keyed):
     """What the model of a tool call is told with the answer, and the sender of messages that are denied."""
 
 
+class Answer(Keyed):
+    """A person's words to a question of an agent."""
+
+    request_id: str
+    answer: str
+    """One of the choices, or anything else; the agent's model is told that a person says it."""
+
+
 class RevokeGrant(Keyed):
     """A grant to end."""
 

@@ -9,7 +9,7 @@ from coterie.core.ids import GrantId, RequestId
 from coterie.core.text import flaw_of
 from coterie.operations import params, views
 from coterie.operations.act import Act
-from coterie.ports.rows import CallAnswer
+from coterie.ports.rows import CallAnswer, CallRequest, Reference
 
 
 async def pending(act: Act, given: params.NoParams) -> views.PendingView:
@@ -18,21 +18,7 @@ async def pending(act: Act, given: params.NoParams) -> views.PendingView:
     calls = await act.host.store.read(describe.calls_asked, None)
     pairs = await act.host.store.read(describe.pending, None)
     requests = [
-        views.PendingRequest(
-            request_id=asked.id,
-            kind="tool",
-            session_id=session.id,
-            session_title=session.title,
-            turn_id=asked.turn_id,
-            tool=asked.tool,
-            risk=asked.risk.value,
-            subject=asked.subject,
-            shown=asked.shown,
-            mode=asked.mode.value,
-            ceiling_session_id=ceiling.id if ceiling else None,
-            ceiling_title=ceiling.title if ceiling else None,
-            created_at=views.iso(asked.created_at),
-        )
+        _question(asked, session) if asked.is_question else _call(asked, session, ceiling)
         for asked, session, ceiling in calls
     ]
     requests += [
@@ -49,6 +35,44 @@ async def pending(act: Act, given: params.NoParams) -> views.PendingView:
         for asked, source, target, messages in pairs
     ]
     return views.PendingView(requests=requests)
+
+
+def _question(asked: CallRequest, session: Reference) -> views.PendingRequest:
+    return views.PendingRequest(
+        request_id=asked.id,
+        kind="question",
+        session_id=session.id,
+        session_title=session.title,
+        turn_id=asked.turn_id,
+        question=asked.subject,
+        choices=list(asked.choices or ()) or None,
+        created_at=views.iso(asked.created_at),
+    )
+
+
+def _call(asked: CallRequest, session: Reference, ceiling: Reference | None) -> views.PendingRequest:
+    return views.PendingRequest(
+        request_id=asked.id,
+        kind="tool",
+        session_id=session.id,
+        session_title=session.title,
+        turn_id=asked.turn_id,
+        tool=asked.tool,
+        risk=asked.risk.value,
+        subject=asked.subject,
+        shown=asked.shown,
+        mode=asked.mode.value,
+        ceiling_session_id=ceiling.id if ceiling else None,
+        ceiling_title=ceiling.title if ceiling else None,
+        created_at=views.iso(asked.created_at),
+    )
+
+
+async def answer(act: Act, given: params.Answer) -> views.AnsweredView:
+    """Answer a question of an agent; `permissions.resolve` with `deny` declines it."""
+    command = AnswerCall(RequestId(given.request_id), CallAnswer.SAID, given.answer, act.key)
+    _, replayed = await act.run(answer_call, command)
+    return views.AnsweredView(answered=True, replayed=replayed or None)
 
 
 async def resolve(act: Act, given: params.Resolve) -> views.ResolvedView:

@@ -134,11 +134,13 @@ class CallAnswer(StrEnum):
     """So may every later one of its session with the same tool and the same subject."""
     DENY = "deny"
     """It does not run, and its model is told."""
+    SAID = "said"
+    """Words, to a question of the agent's own."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallRequest:
-    """The question whether one tool call may run; open while its turn runs and nobody has answered."""
+    """Whether one tool call may run, or what the call itself asks; open while its turn runs and nobody has answered."""
 
     id: RequestId
     session_id: SessionId
@@ -157,7 +159,14 @@ class CallRequest:
     created_at: int
     answer: CallAnswer | None = None
     note: str = ""
-    """What the person adds for the model."""
+    """What the person says or adds, for the model."""
+    choices: tuple[str, ...] | None = None
+    """Answers that the agent proposes to its own question, which is the subject; None asks for leave."""
+
+    @property
+    def is_question(self) -> bool:
+        """Whether the agent wants to know something, and not to do something."""
+        return self.choices is not None
 
 
 @dataclass(frozen=True, slots=True)

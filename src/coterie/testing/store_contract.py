@@ -28,6 +28,7 @@ from coterie.testing.contract.lifecycle import (
 )
 from coterie.testing.contract.offering import OfferContract
 from coterie.testing.contract.paging import PagingContract
+from coterie.testing.contract.questioning import QuestioningContract
 from coterie.testing.contract.queue import HeldContract, QueueContract
 from coterie.testing.contract.queue_cases import NameCasesContract, QueueCasesContract
 from coterie.testing.contract.reading import ReadingContract
@@ -66,6 +67,7 @@ class StoreContract(
     PairAnswerContract,
     ApprovingContract,
     CallGrantContract,
+    QuestioningContract,
     SpendingContract,
     JoinedChainsContract,
     DepthContract,

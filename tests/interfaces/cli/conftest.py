@@ -75,9 +75,9 @@ class Line:
         """Run a command and return its streams and status."""
         return CliRunner().invoke(build(self.surroundings), list(words), prog_name="coterie", input=stdin)
 
-    async def beside(self, *words: str) -> Result:
+    async def beside(self, *words: str, stdin: str | None = None) -> Result:
         """Run a command while this loop serves the host."""
-        return await asyncio.wait_for(asyncio.to_thread(self, *words), BOUND_S)
+        return await asyncio.wait_for(asyncio.to_thread(self, *words, stdin=stdin), BOUND_S)
 
     async def json(self, *words: str) -> dict[str, Any]:
         """Run a command that has to succeed, and decode what it printed."""

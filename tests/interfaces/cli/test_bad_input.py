@@ -49,7 +49,7 @@ GOOD: Final[dict[str, tuple[str, ...]]] = {
     "name": ("one",),
     "note": ("Good.",),
     "project": (".",),
-    "request": ("$r",),
+    "request": ("$r", "$q"),
     "session": ("$c", "$b"),
     "source": ("$a",),
     "subject": ("$chain",),

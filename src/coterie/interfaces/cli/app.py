@@ -6,6 +6,7 @@ from typing import Annotated, Final
 import typer
 
 from coterie.interfaces.cli import (
+    answer,
     approvals,
     catalogue,
     chat,
@@ -38,6 +39,7 @@ COMMANDS: Final[tuple[tuple[str, type[Command]], ...]] = (
     ("status", sessions.Status),
     ("release", sessions.Release),
     ("approve", approvals.Approve),
+    ("answer", answer.Answer),
     ("deny", approvals.Deny),
     ("tail", watch.Tail),
     ("map", Map),

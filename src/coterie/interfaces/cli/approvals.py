@@ -1,4 +1,4 @@
-"""`approve`, `deny` and `grants`: what a person says to tool calls, and to sessions that write across projects."""
+"""`approve`, `answer`, `deny` and `grants`: what a person says to tool calls, to agents, and across projects."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from coterie.interfaces.cli.dial import Answer, Dial
 from coterie.interfaces.cli.display import one_line, plain
 from coterie.interfaces.cli.duration import seconds_of
 from coterie.interfaces.cli.naming import PART_HELP, one_of
+from coterie.interfaces.cli.questions import show_questions
 from coterie.interfaces.cli.terminal import Terminal
 
 _SHOWN_LINES: Final = 12
@@ -22,7 +23,8 @@ _SHOWN_LINES: Final = 12
 def show_requests(terminal: Terminal, requests: Sequence[Answer]) -> None:
     """Show questions that wait for a person, and how they are answered."""
     calls = [one for one in requests if one["kind"] == "tool"]
-    pairs = [one for one in requests if one["kind"] != "tool"]
+    pairs = [one for one in requests if one["kind"] == "across_projects"]
+    show_questions(terminal, [one for one in requests if one["kind"] == "question"])
     if calls:
         terminal.show("These tool calls wait for your leave:")
         for one in calls:
@@ -63,7 +65,8 @@ def show_call(terminal: Terminal, request: Answer, lines_max: int | None = None)
             terminal.show(f"    … {len(lines) - len(kept)} more lines: `coterie approve --show {request['requestId']}`")
 
 
-def _found(dial: Dial, request: str) -> Answer:
+def find_request(dial: Dial, request: str) -> Answer:
+    """The open request that a person names; what names none is passed on, for the host to refuse."""
     requests = dial.call("permissions.pending")["requests"]
     request_id = one_of(request, [one["requestId"] for one in requests], "requests")
     # One that is not open any more is for the host to refuse.
@@ -108,10 +111,14 @@ class Approve(Command):
         if seconds is not None and self.session:
             raise InvalidArgumentError("--for goes with a pair of sessions, --session with a tool call: give one.")
         dial = terminal.dial()
-        request = _found(dial, self.request)
+        request = find_request(dial, self.request)
         if self.show:
             self._show_one(terminal, request)
             return
+        if request["kind"] == "question":
+            raise InvalidArgumentError(
+                f'This one wants words: `coterie answer {request["requestId"]} "text"` says them.'
+            )
         decision = "session" if self.session else "once" if seconds is None else "grant"
         answer = _answer(dial, request, decision, seconds=seconds, comment=self.note)
         if terminal.as_json:
@@ -152,9 +159,10 @@ class Approve(Command):
 
 @dataclass(frozen=True, kw_only=True)
 class Deny(Command):
-    """Refuse a tool call, or a message across projects.
+    """Refuse a call or a message, or decline to answer.
 
-    The model of a call is told. Messages that wait are cancelled, and their sender is told. A later one asks again.
+    The model of a tool call or a question is told. Messages that wait to cross projects are cancelled, and their sender
+    is told. A later one asks again.
     """
 
     example: ClassVar[str] = "coterie deny 9c41d2e8"
@@ -167,9 +175,12 @@ class Deny(Command):
     def run(self, terminal: Terminal) -> None:
         """Refuse."""
         dial = terminal.dial()
-        answer = _answer(dial, _found(dial, self.request), "deny", comment=self.note)
+        request = find_request(dial, self.request)
+        answer = _answer(dial, request, "deny", comment=self.note)
         if terminal.as_json:
             terminal.json(answer)
+        elif request["kind"] == "question":
+            terminal.show("Declined, and its model is told.")
         elif answer.get("tool"):
             terminal.show(f"Denied: the call of {answer['tool']} does not run, and its model is told.")
         else:

@@ -1,18 +1,21 @@
-"""Tool calls that wait for leave, asked about where the person already looks."""
+"""Tool calls that wait for leave, and what agents ask, put to the person where they already look."""
 
 from collections.abc import Sequence
 from typing import Final
 
+from coterie.core.text import is_blank
 from coterie.interfaces.cli.approvals import show_call
 from coterie.interfaces.cli.dial import Answer
 from coterie.interfaces.cli.ears import forget_typed
 from coterie.interfaces.cli.failure import AnswerError, line_of
+from coterie.interfaces.cli.questions import how, said, show_question
 from coterie.interfaces.cli.terminal import Terminal
 
 _SHOWN_LINES: Final = 12
 _DECISIONS: Final = {"y": "once", "yes": "once", "s": "session", "session": "session", "n": "deny", "no": "deny"}
 """Whole words, so that `you must not` is no yes."""
 _SAID: Final = {"once": "Approved once.", "session": "Approved for this session.", "deny": "Denied."}
+_DECLINE: Final = "/deny"
 _STYLE: Final = "bold yellow"
 
 
@@ -48,6 +51,9 @@ class Asking:
         one = self._open
         if one is None:
             return
+        if one["kind"] == "question":
+            self._take_words(one, line)
+            return
         if self._noting:
             self._resolve(one, "deny", line)
             return
@@ -69,17 +75,34 @@ class Asking:
         forget_typed()
         if self._bell:
             self._terminal.ring()
-        show_call(self._terminal, one, lines_max=_SHOWN_LINES)
-        self._terminal.remark(_choices(one), _STYLE)
+        if one["kind"] == "question":
+            show_question(self._terminal, one)
+            self._terminal.remark(how(one), _STYLE)
+        else:
+            show_call(self._terminal, one, lines_max=_SHOWN_LINES)
+            self._terminal.remark(_choices(one), _STYLE)
+
+    def _take_words(self, one: Answer, line: str) -> None:
+        word, _, reason = line.partition(" ")
+        if is_blank(line):
+            self._terminal.remark(how(one), _STYLE)
+        elif word == _DECLINE:
+            given = {"requestId": one["requestId"], "decision": "deny", "comment": reason.strip() or None}
+            self._send("permissions.resolve", given, "Declined.")
+        else:
+            self._send("permissions.answer", {"requestId": one["requestId"], "answer": said(one, line)}, "Answered.")
 
     def _resolve(self, one: Answer, decision: str, note: str | None = None) -> None:
         given = {"requestId": one["requestId"], "decision": decision, "comment": note or None}
+        self._send("permissions.resolve", given, _SAID[decision])
+
+    def _send(self, operation: str, given: Answer, done: str) -> None:
         try:
-            self._terminal.dial().act("permissions.resolve", given)
+            self._terminal.dial().act(operation, given)
         except AnswerError as error:
             self._end(line_of(error))
         else:
-            self._end(_SAID[decision])
+            self._end(done)
 
     def _end(self, text: str) -> None:
         self._open, self._noting = None, False
@@ -87,12 +110,21 @@ class Asking:
 
 
 def tell(terminal: Terminal, request: Answer) -> None:
-    """Show a call to one who may be elsewhere, and how it is answered."""
+    """Show a call or a question to one who may be elsewhere, and how it is answered."""
+    request_id = request["requestId"]
+    if request["kind"] == "question":
+        if not terminal.as_json:
+            show_question(terminal, request)
+        terminal.remark(
+            f'It waits for your answer: `coterie answer {request_id} "text"` or `coterie deny {request_id}` in another '
+            "terminal.",
+            _STYLE,
+        )
+        return
     if not terminal.as_json:
         show_call(terminal, request)
     terminal.remark(
-        f"It waits for your leave: `coterie approve {request['requestId']}` or `coterie deny {request['requestId']}` "
-        "in another terminal.",
+        f"It waits for your leave: `coterie approve {request_id}` or `coterie deny {request_id}` in another terminal.",
         _STYLE,
     )
 

@@ -226,7 +226,7 @@ class Watch:
 
     def _questions(self) -> None:
         asked = self._terminal.dial().call("permissions.pending")["requests"]
-        self._asking.refresh([one for one in asked if one["kind"] == "tool" and one["sessionId"] == self.session_id])
+        self._asking.refresh([one for one in asked if one.get("turnId") and one["sessionId"] == self.session_id])
 
     def _new_items(self) -> list[Answer]:
         found = new_items(self._terminal.dial(), self.session_id, self._item)

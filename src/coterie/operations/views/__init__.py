@@ -14,6 +14,7 @@ from coterie.operations.views.messages import (
     Waited,
 )
 from coterie.operations.views.permissions import (
+    AnsweredView,
     GrantList,
     GrantView,
     PendingRequest,
@@ -53,6 +54,7 @@ from coterie.operations.views.workspaces import AppliedView, ChangeSummary, Diff
 
 __all__ = [
     "AcceptedView",
+    "AnsweredView",
     "AppliedView",
     "CancelledView",
     "ChainView",

@@ -6,10 +6,13 @@ from coterie.operations.views.view import View
 
 
 class PendingRequest(View):
-    """A question that waits for a person: whether one session may write to another, or whether a tool call may run."""
+    """A question that waits for a person.
+
+    Whether one session may write to another, whether a tool call may run, or what an agent wants to know.
+    """
 
     request_id: str
-    kind: Literal["across_projects", "tool"]
+    kind: Literal["across_projects", "tool", "question"]
     session_id: str
     """The session that asks."""
     session_title: str
@@ -30,11 +33,15 @@ class PendingRequest(View):
     ceiling_session_id: str | None = None
     """Whose message keeps the turn below what its session may do; such a call can only be approved once."""
     ceiling_title: str | None = None
+    question: str | None = None
+    """What the agent wants to know."""
+    choices: list[str] | None = None
+    """Answers that it proposes; any other words are an answer too."""
     created_at: str
 
 
 class PendingView(View):
-    """Questions that wait for a person: tool calls before pairs, each oldest first."""
+    """Questions that wait for a person: those of tool calls before pairs, each oldest first."""
 
     requests: list[PendingRequest]
 
@@ -47,6 +54,13 @@ class ResolvedView(View):
     """Messages that waited for it."""
     tool: str | None = None
     """The tool whose call was answered."""
+    replayed: bool | None = None
+
+
+class AnsweredView(View):
+    """A question has its answer."""
+
+    answered: Literal[True]
     replayed: bool | None = None
 
 

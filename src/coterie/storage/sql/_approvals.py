@@ -1,6 +1,9 @@
 """Questions about tool calls and what was granted, over a driver."""
 
 import hashlib
+from typing import Final
+
+import msgspec
 
 from coterie.core.ids import GrantId, RequestId, SessionId, TurnId
 from coterie.core.permission import Risk
@@ -8,10 +11,14 @@ from coterie.ports.rows import CallAnswer, CallGrant, CallRequest
 from coterie.storage.sql._queue import MODES
 from coterie.storage.sql.driver import Driver, Row
 
+_ENCODER: Final = msgspec.json.Encoder()
+_CHOICES: Final = msgspec.json.Decoder(tuple[str, ...])
+
 
 def _request(row: Row) -> CallRequest:
     values = list(row)
     values[5], values[8], values[11] = Risk(row[5]), MODES[row[8]], CallAnswer(row[11]) if row[11] else None
+    values[13] = _CHOICES.decode(row[13]) if row[13] is not None else None
     return CallRequest(*values)
 
 
@@ -40,6 +47,7 @@ class SqlApprovals:
             shown=request.shown,
             mode=request.mode.value,
             clamped_by=request.clamped_by,
+            choices=None if request.choices is None else _ENCODER.encode(request.choices).decode(),
             now=request.created_at,
         )
 

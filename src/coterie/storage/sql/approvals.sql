@@ -1,8 +1,8 @@
 -- What a person is asked about tool calls, and what they have granted.
 
 -- name: ask_call
-INSERT INTO call_requests (id, session_id, turn_id, call_id, tool, risk, subject, shown, mode, clamped_by, created_at, note)
-VALUES (:id, :session_id, :turn_id, :call_id, :tool, :risk, :subject, :shown, :mode, :clamped_by, :now, '')
+INSERT INTO call_requests (id, session_id, turn_id, call_id, tool, risk, subject, shown, mode, clamped_by, created_at, note, choices)
+VALUES (:id, :session_id, :turn_id, :call_id, :tool, :risk, :subject, :shown, :mode, :clamped_by, :now, '', :choices)
 ON CONFLICT DO NOTHING
 
 -- name: request_of_call
@@ -37,4 +37,4 @@ DELETE FROM call_grants WHERE id = :id
 DELETE FROM call_grants WHERE session_id = :id
 
 -- name: forget_call_texts
-UPDATE call_requests SET subject = '', shown = '', note = '' WHERE session_id = :id
+UPDATE call_requests SET subject = '', shown = '', note = '', choices = CASE WHEN choices IS NULL THEN NULL ELSE '[]' END WHERE session_id = :id

@@ -21,7 +21,9 @@ COLUMNS: Final = {
     ),
     "chains": "id messages sessions created_at cost tokens grants",
     "permission_requests": "id source_session_id target_session_id created_at",
-    "call_requests": "id session_id turn_id call_id tool risk subject shown mode clamped_by created_at answer note",
+    "call_requests": (
+        "id session_id turn_id call_id tool risk subject shown mode clamped_by created_at answer note choices"
+    ),
     "call_grants": "id session_id tool subject created_at",
     "grants": "id source_session_id target_session_id created_at expires_at",
     "messages": (

@@ -221,9 +221,10 @@ CREATE TABLE call_requests (
     mode TEXT NOT NULL CHECK (mode = 'ask' OR mode = 'accept-edits' OR mode = 'auto'),
     clamped_by {key},
     created_at {int} NOT NULL,
-    answer TEXT CHECK (answer = 'once' OR answer = 'session' OR answer = 'deny'),
+    answer TEXT CHECK (answer = 'once' OR answer = 'session' OR answer = 'deny' OR answer = 'said'),
     note TEXT NOT NULL,
-    answered_at {int}
+    answered_at {int},
+    choices TEXT
 );
 CREATE UNIQUE INDEX call_requests_call ON call_requests (turn_id, call_id);
 CREATE INDEX call_requests_session ON call_requests (session_id);
