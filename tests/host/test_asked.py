@@ -14,6 +14,8 @@ rules:
     reply: {calls: [{tool: ask_user, arguments: {question: "Which one?", choices: [the old, the new]}}]}
   - when: {user: "wonder", last: user}
     reply: {calls: [{tool: ask_user, arguments: {question: "Why?"}}]}
+  - when: {user: "plan", last: user}
+    reply: {calls: [{tool: todo, arguments: {items: [{text: look, status: done}, {text: write, status: in_progress}]}}]}
   - reply: {text: "I heard ${tool}"}
 """
 HOW: Final = "/deny declines, with your reason behind it."
@@ -81,4 +83,12 @@ def test_a_run_that_waits_for_an_answer_gets_it_from_another_terminal(home: Seat
         assert home.run("answer", asked["requestId"], "1").status == 0
         shown.until("It was answered elsewhere")
         shown.until("I heard The person answers: the old")
+        assert shown.ended() == 0
+
+
+def test_the_list_of_an_agent_is_shown_in_words(home: Seat) -> None:
+    """Not as the JSON of its call."""
+    with screen(home, "run", "plan") as shown:
+        assert "{" not in shown.until("│ [>] write")
+        assert "│ [x] look" in shown.shown
         assert shown.ended() == 0

@@ -42,6 +42,7 @@ from coterie.runtime.tools.kept import read_output_tool
 from coterie.runtime.tools.leftover import end_leftovers
 from coterie.runtime.tools.project_notes import ProjectNotes
 from coterie.runtime.tools.shell import can_confine
+from coterie.runtime.tools.todo import todo_tool
 from coterie.runtime.worktrees import Worktrees
 from coterie.settings import Settings, model_hint
 from coterie.storage.blobs import FileOutputs
@@ -248,6 +249,7 @@ def _put_together(
     offered.append(read_output_tool(store, outputs, settings.limits.tool_result_chars_max))
     offered.extend(delegating_tools(delegates, supervisor))
     offered.append(ask_user_tool(Person(store, world.feed, supervisor)))
+    offered.append(todo_tool())
     tools |= {tool.spec.name: tool for tool in offered}
     tools |= load_tools(operations, tools)
     if (rule := idle_rule(settings.denied, list(tools))) is not None:

@@ -24,6 +24,7 @@ from coterie.core.ledger.message import Kind
 from coterie.core.refusal import Refusal
 from coterie.core.session.session import Session
 from coterie.core.session.worktree import change_view
+from coterie.core.turn.context import newest_checkpoint
 from coterie.core.turn.fitting import BYTES_PER_TOKEN, KEPT, older
 from coterie.core.turn.instructions import ProjectNote
 from coterie.core.turn.items import (
@@ -60,6 +61,7 @@ from coterie.core.turn.loop import (
 )
 from coterie.core.turn.start import binding_for
 from coterie.core.turn.states import TurnState
+from coterie.core.turn.todo import newest_list
 from coterie.core.turn.turn import Turn
 from coterie.operations.approving import Person
 from coterie.ports.feed import Listener
@@ -261,9 +263,7 @@ class Worker:
         run.used = total((run.used, used))
         if not text:
             return Summarised(effect.asking, failed=True)
-        mine = (one for one in covered if one.turn_id == scene.turn.id)
-        asked = next((one.number for one in mine if isinstance(one.item, PersonText | SessionText)), None)
-        await self._append(run, (Checkpoint(text, up_to, asked, used),))
+        await self._append(run, (_checkpoint(recalled, count, scene.turn.id, summary),))
         run.remember(await self._recalled(run))
         return Summarised(effect.asking)
 
@@ -387,3 +387,12 @@ async def _end_delegations(parts: RuntimeParts, turn_id: TurnId) -> None:
     if reports:
         with suppress(HostError):
             await parts.store.run(append_items, AppendToTurn(turn_id, reports))
+
+
+def _checkpoint(recalled: Recalled, count: int, turn_id: TurnId, summary: tuple[str, Usage]) -> Checkpoint:
+    """What is to stand for the first *count* items: with what the turn was asked in them, and its list."""
+    covered, (text, used) = recalled.numbered[:count], summary
+    mine = (one for one in covered if one.turn_id == turn_id)
+    asked = next((one.number for one in mine if isinstance(one.item, PersonText | SessionText)), None)
+    todo = newest_list([one.item for one in covered], newest_checkpoint(recalled.items))
+    return Checkpoint(text, covered[-1].number, asked, used, todo)

@@ -98,3 +98,12 @@ def test_what_a_tool_has_changed_is_shown_beside_the_reply(line: Line, capsys: p
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err == "    @@ -1 +1 @@\n    -  a[b]\n    +\tc\n".expandtabs(8)
+
+
+def test_a_list_of_work_is_told_line_by_line(line: Line, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its answer says in words what its call says in JSON; one that was refused has changed nothing."""
+    voice = voice_of(line)
+    voice.item(reply("", calls=[{"id": "1", "name": "todo", "arguments": '{"items": []}'}]))
+    voice.item({"kind": "tool_result", "tool": "todo", "text": "[x] look\n[ ] write"})
+    voice.item({"kind": "tool_result", "tool": "todo", "text": "no\nlist", "error": True})
+    assert capsys.readouterr().err == "· todo\n│ [x] look\n│ [ ] write\n· todo: no list\n"

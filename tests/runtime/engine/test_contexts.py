@@ -22,7 +22,7 @@ SUMMARY: Final = """
 """
 PLAIN: Final = "- {reply: {text: done}}\n"
 WINDOW: Final = 20_000
-LONG: Final = "word " * 5_400
+LONG: Final = "word " * 5_000
 DROPPED: Final = "earlier entries of this conversation are left out here"
 
 

@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import Final
 
 from coterie.core.text import head_and_tail
-from coterie.core.turn.context import Shown, UserPart, newest_checkpoint, shown
+from coterie.core.turn.context import LIST_NOTICE, Shown, UserPart, newest_checkpoint, shown
 from coterie.core.turn.items import Checkpoint, Item, Reply, Report, SessionText, ToolResult
+from coterie.core.turn.todo import is_list, newest_list
 
 WINDOW_TOKENS: Final = 128_000
 """The window of a model that nobody has told us about."""
@@ -52,6 +53,8 @@ def _tokens(part: Item | Shown) -> int:
             return tokens_of(part.text) + _FRAME_TOKENS
         case ToolResult(image=image):
             return tokens_of(part.text) + (IMAGE_TOKENS if image is not None else 0)
+        case Checkpoint(text, todo=todo):
+            return tokens_of(text) + tokens_of(todo or "")
         case _:
             return tokens_of(part.text)
 
@@ -118,8 +121,9 @@ def shortened(text: str, tokens_max: int) -> str:
 def fit(items: Sequence[Item], left_out: int, tokens_max: int) -> tuple[Shown, ...]:
     """Return what a model may see of *items*, in at most *tokens_max* estimated tokens.
 
-    The oldest exchanges are dropped whole, and a line says so. The checkpoint, what was asked last and the newest step
-    stay, cut where they are too long. Where one exchange is too long by itself, its oldest steps are dropped.
+    The oldest exchanges are dropped whole, and a line says so. The checkpoint, what was asked last, the newest step and
+    the list of `todo` stay, cut where they are too long. Where one exchange is too long by itself, its oldest steps are
+    dropped.
 
     Args:
         items: What is remembered of the transcript.
@@ -134,7 +138,8 @@ def fit(items: Sequence[Item], left_out: int, tokens_max: int) -> tuple[Shown, .
     units = _units(parts[len(head) :])
     heard = [index for index, unit in enumerate(units) if isinstance(unit[0], UserPart)]
     asked = heard[-1] if heard else None
-    room = tokens_max - weight(head) - _LINE_TOKENS
+    listed = _listed(items, tokens_max // 8)
+    room = tokens_max - weight(head) - weight(listed) - _LINE_TOKENS
     if asked is not None:
         units[asked] = _cut(units[asked], tokens_max // 4)
         room -= weight(units[asked])
@@ -147,8 +152,15 @@ def fit(items: Sequence[Item], left_out: int, tokens_max: int) -> tuple[Shown, .
     # From the first thing that was heard, so that no exchange is shown without its beginning.
     begin = next((index for index in heard if index >= start), start)
     kept = units[begin:] if asked is None or asked >= begin else [units[asked], *units[begin:]]
-    dropped = sum(map(len, units)) - sum(map(len, kept))
-    return (*head, *_line(left_out + dropped), *(part for unit in kept for part in unit))
+    told = [part for unit in kept for part in unit]
+    dropped = sum(map(len, units)) - len(told)
+    return (*head, *_line(left_out + dropped), *(() if any(map(is_list, told)) else listed), *told)
+
+
+def _listed(items: Sequence[Item], tokens_max: int) -> tuple[UserPart, ...]:
+    """The list of `todo`, as it stands where the call that made it does not."""
+    found = newest_list(items, None)
+    return () if found is None else (UserPart(f"{LIST_NOTICE}\n{shortened(found, tokens_max)}"),)
 
 
 def _units(parts: Sequence[Shown]) -> list[tuple[Shown, ...]]:

@@ -142,6 +142,8 @@ class Checkpoint:
     asked: int | None = None
     """Number of an item among those that is shown all the same: what the turn was asked in which it was made."""
     usage: Usage = field(default_factory=Usage)
+    todo: str | None = None
+    """The list of `todo` as it was then, word for word: no summary can lose it."""
 
 
 Item: TypeAlias = PersonText | SessionText | Reply | ToolResult | Report | Checkpoint

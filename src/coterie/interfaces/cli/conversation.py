@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from coterie.core.turn.todo import TODO
 from coterie.interfaces.cli.asking import Asking, tell
 from coterie.interfaces.cli.dial import Answer, Dial, Event, fresh_key
 from coterie.interfaces.cli.differences import diff_lines
@@ -15,6 +16,7 @@ from coterie.interfaces.cli.display import plain, shortened
 from coterie.interfaces.cli.ears import Ears, Heard, Typed
 from coterie.interfaces.cli.endings import fault_of
 from coterie.interfaces.cli.follow import Lost, Opened, Start, follow
+from coterie.interfaces.cli.tables import arguments_of
 from coterie.interfaces.cli.terminal import Terminal
 
 _PAGE: Final = 512
@@ -102,11 +104,14 @@ class Voice:
         if item["kind"] == "reply":
             self._reply(item["text"])
             for call in item.get("calls") or ():
-                self._terminal.remark(f"· {call['name']} {shortened(call['arguments'], _SHOWN_CHARS_MAX)}")
+                self._terminal.remark(f"· {call['name']} {shortened(arguments_of(call), _SHOWN_CHARS_MAX)}")
         elif item["kind"] == "tool_result":
             self._print("\n")
             if item.get("error"):
                 self._terminal.remark(f"· {item.get('tool')}: {shortened(item['text'], _SHOWN_CHARS_MAX)}", "yellow")
+            elif item.get("tool") == TODO:
+                for line in item["text"].splitlines():
+                    self._terminal.remark(f"│ {line}")
             self._terminal.aside(diff_lines(item["diff"]) if item.get("diff") else ())
 
     def stop(self) -> None:

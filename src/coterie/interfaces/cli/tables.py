@@ -6,6 +6,7 @@ from typing import Any, Final
 from rich.table import Table
 from rich.text import Text
 
+from coterie.core.turn.todo import TODO
 from coterie.interfaces.cli.dial import Answer
 from coterie.interfaces.cli.differences import diff_lines
 from coterie.interfaces.cli.display import one_line, plain, shortened
@@ -114,5 +115,10 @@ def item_lines(item: Answer) -> list[str | Text]:
         lines.append(f"(all of it: blobs/{item['outputRef']} in the data directory)")
     if item.get("imageRef"):
         lines.append(f"(the image: blobs/{item['imageRef']} in the data directory)")
-    lines += [one_line(f"calls {call['name']} {call['arguments']}") for call in item.get("calls") or ()]
+    lines += [one_line(f"calls {call['name']} {arguments_of(call)}") for call in item.get("calls") or ()]
     return lines
+
+
+def arguments_of(call: Answer) -> str:
+    """What a tool was called with; nothing for `todo`, whose answer says the same in words."""
+    return "" if call["name"] == TODO else str(call["arguments"])

@@ -30,6 +30,7 @@ from coterie.core.turn.items import (
     ToolResult,
     Usage,
 )
+from coterie.core.turn.todo import TODO
 
 texts = st.text(st.sampled_from("a é世😀\n"), max_size=3).flatmap(lambda text: st.integers(0, 400).map(text.__mul__))
 items = st.lists(
@@ -37,9 +38,9 @@ items = st.lists(
         st.builds(PersonText, texts),
         st.builds(SessionText, st.just(ORIGIN), texts, st.just("n")),
         st.builds(Reply, texts, calls.map(tuple), texts, st.just("b"), st.sampled_from([None, "{}"])),
-        st.builds(ToolResult, names, st.just("tool"), texts, st.booleans()),
+        st.builds(ToolResult, names, st.sampled_from(["tool", TODO]), texts, st.booleans()),
         st.builds(ToolResult, names, st.just("read"), texts, image=st.just(Image("ab", "image/png", 9))),
-        st.builds(Checkpoint, texts, st.just(1)),
+        st.builds(Checkpoint, texts, st.just(1), todo=st.none() | texts),
     ),
     max_size=20,
 )
