@@ -115,7 +115,12 @@ async def test_a_definition_says_what_a_subagent_is(stage: SetStage) -> None:
         """,
         REST,
     )
-    define(host, "writer", "description: Writes.\ntools: [write, read, session_task, task]\nmodel: other", "Be quick.")
+    define(
+        host,
+        "writer",
+        "description: Writes.\ntools: [write, read, session_task, task, ask_user]\nmodel: other",
+        "Be quick.",
+    )
     session = await host.session(folder=True)
     await host.prompt(session, "go")
     await host.idle(session)
