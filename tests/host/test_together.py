@@ -96,7 +96,7 @@ def begin(host: Host, project: Path, title: str, mode: str) -> str:
 
 def until_asked(tail: Process) -> None:
     """Wait until a session has asked something."""
-    while tail.said()["kind"] != "permission":
+    while tail.said().get("kind") != "permission":
         pass
 
 
