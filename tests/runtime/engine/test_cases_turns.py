@@ -16,12 +16,15 @@ from coterie.core.errors import PermissionDeniedError
 from coterie.core.turn.context import INTERRUPTED
 from coterie.core.turn.states import TurnState
 from coterie.operations import events
+from coterie.operations.approving import Person
 from coterie.plugins.loader import load_tools
 from coterie.ports.feed import Delta
 from coterie.ports.rows import Change
+from coterie.runtime.tools.asking import ask_user_tool
 from coterie.runtime.tools.catalogue import native_tools
 from coterie.runtime.tools.delegating import delegating_tools
 from coterie.runtime.tools.kept import read_output_tool
+from coterie.runtime.tools.todo import todo_tool
 from coterie.storage.blobs import FileOutputs
 from coterie.storage.sqlite.store import SqliteStore
 
@@ -365,8 +368,10 @@ async def test_what_an_agent_is_told_is_what_there_is_now(stage: SetStage) -> No
     kept = read_output_tool(host.engine.store, FileOutputs(host.settings.data_dir, host.clock), 0)
     given_away = delegating_tools(host.engine.operations.host.delegates, host.engine.supervisor)
     plugins = load_tools(host.engine.operations, {}).values()
-    confined = host.engine.operations.host.confined
-    known = [*native_tools(closed=(), environment={}, confined=confined), kept, *given_away, *plugins]
+    parts = host.engine.operations.host
+    asking = ask_user_tool(Person(parts.store, parts.feed, host.engine.supervisor))
+    native = native_tools(closed=(), environment={}, confined=parts.confined)
+    known = [*native, kept, *given_away, asking, todo_tool(), *plugins]
     assert offered == {tool.spec.name: tool.spec.description for tool in known}
 
 

@@ -18,13 +18,13 @@ async def test_a_session_tells_what_its_turns_and_their_delegations_have_used(st
     host = await stage(
         """
         - when: {user: '^give', last: user}
-          reply: {calls: [{tool: task, arguments: {prompt: sub}}], usage: {input_tokens: 1, output_tokens: 2}}
+          reply:
+            calls: [{tool: task, arguments: {prompt: sub, wait: true}}]
+            usage: {input_tokens: 1, output_tokens: 2}
         - when: {user: '^sub$'}
           reply: {text: found, usage: {input_tokens: 10, output_tokens: 20}}
-        - when: {user: 'delegation-report', last: user}
-          reply: {text: I know, usage: {input_tokens: 100, output_tokens: 200}}
         - when: {last: tool}
-          reply: {text: I wait, usage: {input_tokens: 1000, output_tokens: 2000}}
+          reply: {text: I know, usage: {input_tokens: 1000, output_tokens: 2000}}
         - reply: {text: done, usage: {input_tokens: 10000, output_tokens: 20000}}
         """
     )
@@ -40,10 +40,10 @@ async def test_a_session_tells_what_its_turns_and_their_delegations_have_used(st
     assert before == {**none, "turnsUncounted": 0, "turnsUnpriced": 0}
     assert (await host.ask("session.get", sessionId=session))["usage"] == {
         "turns": 2,
-        "inputTokens": 11_111,
-        "outputTokens": 22_222,
+        "inputTokens": 11_011,
+        "outputTokens": 22_022,
         "turnsUncounted": 0,
-        "costUsd": 1_111.0 + 2 * 2_222.0,
+        "costUsd": 1_011.0 + 2 * 2_022.0,
         "turnsUnpriced": 1,
     }
 
