@@ -222,6 +222,10 @@ MISTAKES = {
     "two sources of a key": (MODEL + 'api_key_env="A"\napi_key_file="b"', 5, "not both"),
     "a key file that is missing": (MODEL + 'api_key_file="none"', 4, "none cannot be read (FileNotFoundError)"),
     "a key file that is empty": (MODEL + 'api_key_file="empty"', 4, "empty is empty"),
+    "a notify to nobody": ("\n[[notify]]\ntext = true", 2, "a notify has command = "),
+    "a notify to two": ('[[notify]]\ncommand = ["a"]\nurl = "http://b"', 3, "or url = "),
+    "a notify to no address": ('[[notify]]\nurl = "b"', 2, "url in [notify] must begin with http:// or https://."),
+    "an unknown event": ('[[notify]]\nurl = "http://b"\nevents = ["faled"]', 3, "approval, failed, finished, budget"),
     "bad syntax": ("[server]\nport = = 1", 2, "this is not TOML: Invalid value."),
     "a text without end": ('[server]\nhost = "', 2, "this is not TOML"),
 }

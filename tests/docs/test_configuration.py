@@ -14,7 +14,7 @@ from coterie.settings import CONFIG_FILE, HOST, PORT, Settings, load_settings, m
 
 PAGE: Final = (Path(__file__).parents[2] / "docs/configuration.md").read_text("utf-8")
 (EXAMPLE,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
-TABLES: Final = ("[server]", "[startup]", "[permissions]", "[collaboration]", "[[models]]")
+TABLES: Final = ("[server]", "[startup]", "[permissions]", "[collaboration]", "[[models]]", "[[notify]]")
 FAR: Final = "zzzzzzzz"
 """A key that is near to none."""
 

@@ -163,6 +163,11 @@ def queue(tx: Tx, session_id: SessionId) -> Queue:
     return Queue(session, tx.turns.running(session_id), tx.inputs.places(session_id).waiting, named)
 
 
+def marked(tx: Tx, session_id: SessionId) -> tuple[Session, tuple[Input, ...]]:
+    """A session, and what in its queue waits for a person."""
+    return find.session(tx, session_id), tx.marks.marked(session_id)
+
+
 def message(tx: Tx, which: tuple[MessageId, SessionId | None]) -> tuple[Message, Acceptance | None]:
     """One message, as far as the reader may know it, and the note about its result."""
     found = find.message(tx, *which)

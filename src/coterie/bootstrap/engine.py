@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Protocol
 
-from coterie.app import recover
+from coterie.app import describe, recover
 from coterie.bootstrap.files import AGENTS, BLOBS, COMMANDS, DATABASE, make_data_directory, unusable
 from coterie.bootstrap.system import RandomIds, SystemClock
 from coterie.core.errors import ConfigInvalidError
@@ -173,12 +173,15 @@ async def engine(
         host_id, epoch = await store.run(recover.begin_epoch, facts.id)
         facts = replace(facts, id=host_id, epoch=epoch)
         store.become(facts)
+        # From before the recovery on: who is not looking is told of what a stop has interrupted and holds.
+        since = await store.read(describe.newest_change, None) if settings.notify else 0
         held, interrupted = await _recover(store)
         supervisor, operations = _put_together(settings, world, store, provider)
         supervisor.start()
         # What a crash left of the transcripts of deleted sessions.
         await purge(store, operations.host.outputs)
-        yield Engine(operations, supervisor, store, facts, settings, provider, interrupted, held)
+        async with _noticing(settings, world, store, since):
+            yield Engine(operations, supervisor, store, facts, settings, provider, interrupted, held)
     finally:
         try:
             if supervisor is not None:
@@ -263,6 +266,23 @@ def _for_nothing(rule: Rule, tools: Sequence[str]) -> ConfigInvalidError:
         f"deny in [permissions] has {str(rule)!r}, but there is no tool {rule.tool!r}, so it would keep nobody from "
         f"anything. Did you mean: {near}?"
     )
+
+
+@asynccontextmanager
+async def _noticing(settings: Settings, world: World, store: Store, since: int) -> AsyncGenerator[None]:
+    """Tell whom the settings name of what happens behind *since*."""
+    if not settings.notify:
+        yield
+        return
+    # A client of HTTP is slow to load, and most hosts need none of their own.
+    from coterie.runtime.notices.posting import Surroundings, post_of
+    from coterie.runtime.notices.watching import Notices
+
+    folder = settings.data_dir
+    surroundings = Surroundings(folder, settings.shell_environment, folder / COMMANDS)
+    outlets = [(one, post_of(one, surroundings)) for one in settings.notify]
+    async with Notices(store, world.feed, world.clock, outlets).running(since):
+        yield
 
 
 def _native(settings: Settings, *, confined: bool) -> tuple[Tool, ...]:

@@ -13,9 +13,11 @@ from coterie.core.errors import ExtraMissingError
 from coterie.core.inbound import Across
 from coterie.core.limits import RANGES, Limits
 from coterie.core.model_ref import Binding
+from coterie.core.notice import Notify
 from coterie.core.permission import Mode, Rule, rule_of
 from coterie.settings._catalogue import catalogue
 from coterie.settings._config import CONFIG_FILE, Table, parse, read_config
+from coterie.settings._notify import notify
 
 HOST: Final = "127.0.0.1"
 PORT: Final = 7433
@@ -24,7 +26,7 @@ _EXTRAS: Final = MappingProxyType({"google": ("google", "google.genai")})
 """Of an api whose library is optional: the extra that brings it, and a module that is there with it."""
 _PORT_MAX: Final = 65_535
 _SQLITE: Final = "sqlite"
-_SECTIONS: Final = ("server", "store", "startup", "permissions", "collaboration", "limits", "models")
+_SECTIONS: Final = ("server", "store", "startup", "permissions", "collaboration", "limits", "models", "notify")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,8 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
     models: tuple[Binding, ...] = ()
     """The model catalogue; empty when nothing is configured."""
+    notify: tuple[Notify, ...] = ()
+    """Who is told of what happens."""
     shell_environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """The environment that tools run programs with."""
 
@@ -104,6 +108,7 @@ def load_settings(
         resume=startup.choice("queue", ("held", "resume")) == "resume",
         limits=_limits(root.table("limits")),
         models=catalogue(root, data_dir, environment),
+        notify=notify(root),
         shell_environment=MappingProxyType(dict(environment)),
     )
     # What is wrong in the file comes first: it may be what asks for the library.
