@@ -1,4 +1,4 @@
-"""What a vendor can do wrong, where in a turn it can do so, and what must come of it.
+"""What a vendor can do wrong, where it can meet a turn, and what must come of it.
 
 Declared once: `test_fault_matrix.py` makes each fault at each place on each wire, and the page
 `docs/reference/provider_faults.md` is written from the same table.
@@ -23,11 +23,17 @@ class Place:
     """Where in a turn the fault meets the host."""
 
     title: str
-    rounds: int
-    """Rounds of tools that have gone well before it, in the same turn."""
+    rounds: int = 0
+    """Requests that have gone well before it, in the same turn."""
+    delegated: bool = False
+    """It meets a subagent, for which the turn waits."""
 
 
-PLACES: Final = (Place("First request of a turn", 0), Place("After a tool has run", 1))
+PLACES: Final = (
+    Place("First request of a turn"),
+    Place("After a tool has run", rounds=1),
+    Place("Inside a delegation", rounds=1, delegated=True),
+)
 
 
 @dataclass(frozen=True)
@@ -57,14 +63,13 @@ class Fault:
         """How often the model is asked from the fault on."""
         return 1 + len(self.waits) + self.more
 
-    @property
-    def outcome(self) -> str:
-        """How the turn ends, for people."""
+    def outcome(self, place: Place) -> str:
+        """How the turn ends, or the subagent, for people."""
         if self.cancelled:
-            return "cancelled; what it used is unknown"
+            return "stopped with its turn" if place.delegated else "cancelled; what it used is unknown"
         if self.code is None:
             return "completed"
-        return f"fails: `{self.code.value}`" + (", text kept" if self.kept else "")
+        return f"fails: `{self.code.value}`" + (", text kept" if self.kept and not place.delegated else "")
 
 
 def _passing(title: str, reply: str, code: Code, *, waits: tuple[float, ...] = BACKOFF, kept: str = "") -> Fault:
@@ -138,16 +143,16 @@ def page() -> Iterator[str]:
         "line is made over real HTTP at each place, on `openai-chat`, `openai-responses` and `anthropic`, by "
         "`tests/runtime/engine/test_fault_matrix.py`; this page is written from the table of that test."
     )
-    places = [place.title for place in PLACES]
-    head = ["Fault", *places, "Asked", "Seconds before each retry"]
-    rows = [_row([fault.title, *[fault.outcome] * len(places), *_effort(fault)]) for fault in FAULTS]
+    head = ["Fault", *(place.title for place in PLACES), "Asked", "Seconds before each retry"]
+    rows = [_row([fault.title, *map(fault.outcome, PLACES), *_effort(fault)]) for fault in FAULTS]
     yield "\n".join([_row(head), f"|{'---|' * len(head)}", *rows])
     yield (
         "*Text kept* means that what had arrived stays in the transcript; it is no result. A fault that passes before "
         "its last retry leaves no trace. Whatever the end, the next prompt of the session runs, and no request carries "
         "an assistant message with neither text nor a call. To each wait comes up to a fifth, so that clients that "
         "failed together do not come back together; a `Retry-After` above 60 seconds fails at once. A call that cannot "
-        "be run is answered to the model, which goes on."
+        "be run is answered to the model, which goes on. Inside a delegation a fault ends the subagent alone: the "
+        "report names it, and the turn goes on."
     )
 
 
