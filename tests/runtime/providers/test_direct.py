@@ -229,6 +229,19 @@ async def test_a_missing_key_is_told_as_such(provider: DirectProvider) -> None:
 
 
 @pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("key", [f"# mine\n{SECRET}", f"{SECRET} ", f"{SECRET}…"])
+async def test_a_key_that_no_header_can_carry_is_told_without_it(provider: DirectProvider, api: str, key: str) -> None:
+    """A file with a line too many is the person's to repair, and its words reach neither a transcript nor a log."""
+    async with serving() as vendor:
+        outcome, _ = await asked(provider, request(binding_of(vendor, api, key=key)))
+        assert vendor.asked == []
+    assert isinstance(outcome, ModelFailed)
+    assert (outcome.code, outcome.transient) == (Code.PROVIDER_AUTH, False)
+    assert "MY_VARIABLE cannot be sent" in outcome.message
+    assert SECRET not in outcome.message
+
+
+@pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("status", ["408 Timeout", "429 Busy", "500 Oops", "503 Later", "529 Overloaded"])
 async def test_a_passing_fault_is_asked_once_and_told_as_passing(
     provider: DirectProvider, api: str, status: str

@@ -49,6 +49,18 @@ def withheld(binding: Binding, reason: str) -> ModelFailed:
     return ModelFailed(Code.PROVIDER_ERROR, text, transient=False)
 
 
+def unfit_key(binding: Binding) -> ModelFailed | None:
+    """Return the failure of a key that no header can carry; the libraries would name it in theirs."""
+    key = binding.api_key or ""
+    if key.isascii() and key.isprintable() and key == key.strip():
+        return None
+    text = (
+        f"{binding.key}: the key from {_source(binding)} cannot be sent: it has line breaks or other characters that "
+        "no key has. Set the key alone there, and start the host again."
+    )
+    return ModelFailed(Code.PROVIDER_AUTH, text, transient=False)
+
+
 def _http(error: ModelHTTPError, binding: Binding, partial: str) -> ModelFailed:
     status = error.status_code
     # Google refuses a key with 400 and a reason in the body, which the library knows.
@@ -61,12 +73,15 @@ def _http(error: ModelHTTPError, binding: Binding, partial: str) -> ModelFailed:
 
 
 def _key_refused(status: int, binding: Binding) -> str:
-    source = binding.origin or "the binding"
     refused = "refused the key" if binding.api_key else "wants a key, and there is none"
     return (
-        f"{binding.key}: {_address(binding)} {refused} (HTTP {status}). The key comes from {source}; "
+        f"{binding.key}: {_address(binding)} {refused} (HTTP {status}). The key comes from {_source(binding)}; "
         "set a valid key there, see that it may use this model, and start the host again."
     )
+
+
+def _source(binding: Binding) -> str:
+    return binding.origin or "the binding"
 
 
 def _is_broken_stream(error: ModelConnectionError) -> bool:

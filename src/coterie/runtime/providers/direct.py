@@ -67,6 +67,9 @@ class DirectProvider:
         A cancelled call closes its connection before it ends.
         """
         binding = request.binding
+        unfit = _faults.unfit_key(binding)
+        if unfit is not None:
+            return unfit
         line, shown = await self._line(binding), _ShownText(on_text, split_by_blank_line=binding.api == "anthropic")
         stream = model_request_stream(
             line.model,
