@@ -22,6 +22,10 @@ rules:
     reply: {calls: [{tool: write, arguments: {path: "${user.name}", content: new}}]}
   - when: {user: "read (?P<name>\\S+)", last: user}
     reply: {calls: [{tool: read, arguments: {path: "${user.name}"}}]}
+  - when: {user: "slow", last: user}
+    reply: {text: "letters come", chunk_chars: 2, delay_ms: 50}
+  - when: {user: "print", last: user}
+    reply: {calls: [{tool: bash, arguments: {command: "echo printed"}}]}
   - when: {last: tool}
     reply: {text: "It says ${tool}"}
   - reply: {text: "# Primes\n\nThese are **three**:\n\n- two\n- three\n- five\n", chunk_chars: 5}
@@ -195,6 +199,23 @@ def test_what_a_killed_host_holds_is_told_and_goes_on_by_release(home: Seat, mod
         shown.enter("/release")
         shown.until("Released 1 session.")
         shown.until("These are three:")
+
+
+def test_what_happened_at_the_prompt_is_shown_once(home: Seat) -> None:
+    """A second terminal works on the same session; its live text is old when the first one looks again."""
+    with screen(home, "chat", "--mode", "auto") as shown:
+        session_id = begun(shown)
+        for text in ("primes", "print", "primes"):
+            home.run("run", text, "--session", session_id)
+        shown.enter("")
+        said = shown.until(PROMPT)
+        assert said.count("· from you, elsewhere: ") == 3
+        assert said.count("These are three:") == 2
+        shown.enter("slow")
+        told = shown.until(PROMPT)
+        assert "letters come" in told
+        assert "three" not in told
+        assert "printed" not in told
 
 
 def test_words_of_models_move_no_cursor_and_change_no_title(home: Seat) -> None:

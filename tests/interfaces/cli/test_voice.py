@@ -39,6 +39,20 @@ def test_live_text_that_comes_after_its_item_is_dropped(line: Line, capsys: pyte
     assert capsys.readouterr().out == "one two three\nnext\n"
 
 
+def test_live_text_of_several_replies_that_comes_after_their_items_is_dropped(
+    line: Line, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A fast turn has called its tool and answered before its first word arrives."""
+    voice = voice_of(line)
+    voice.item(reply("I look.", calls=[{"id": "1", "name": "read", "arguments": "{}"}]))
+    voice.item({"kind": "tool_result", "tool": "read", "text": "fine"})
+    voice.item(reply("Found."))
+    for text in ("I lo", "ok.", "Fou", "nd.", "Next"):
+        voice.delta(text)
+    voice.item(reply("Next"))
+    assert capsys.readouterr().out == "I look.\nFound.\nNext\n"
+
+
 def test_a_reply_that_was_begun_anew_is_written_whole(line: Line, capsys: pytest.CaptureFixture[str]) -> None:
     """The stream of a try that failed is not part of the reply."""
     voice = voice_of(line)

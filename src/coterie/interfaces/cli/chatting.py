@@ -51,6 +51,9 @@ class Watch:
         """What was typed here, so that it is not shown again."""
         self._ended = set[str]()
         """Turns whose end was told."""
+        self._shown = set[str]()
+        """Turns of which something was shown from their items."""
+        self._running: str | None = None
         self._lost = self._rests = self._looked = False
 
     def begin(self) -> None:
@@ -129,11 +132,16 @@ class Watch:
                 self._lost = False
                 self._look()
             case Event(name="delta", data=data):
-                self._voice.live(data["text"], data.get("callId"))
+                self._live(data)
             case Event(name="change", data=data):
                 self._changed(data)
             case Event():
                 pass
+
+    def _live(self, data: Answer) -> None:
+        # What came while nobody looked is old: its turn is over, and stands there.
+        if data["turnId"] == self._running or data["turnId"] not in self._shown:
+            self._voice.live(data["text"], data.get("callId"))
 
     def _typed(self, line: str | None) -> None:
         if line is None:
@@ -179,9 +187,11 @@ class Watch:
         status = self._status()
         self._show()
         self._questions()
-        if status.get("lastTurn"):
+        last = status.get("lastTurn")
+        self._running = last["turnId"] if last and last["status"] == "running" else None
+        if last:
             # Its end may have come while the stream was lost.
-            self._tell_end(status["lastTurn"])
+            self._tell_end(last)
         if status["status"] == "running":
             return
         if status["waiting"]:
@@ -235,6 +245,7 @@ class Watch:
 
     def _show(self) -> None:
         for item in self._new_items():
+            self._shown.add(item["turnId"])
             if item["kind"] == "person" and item["text"].strip() in self._own:
                 self._own.remove(item["text"].strip())
             elif item["kind"] in {"person", "session"}:
@@ -271,9 +282,11 @@ def talk(terminal: Terminal, session_id: str, bell: bool) -> None:  # noqa: FBT0
 
 def _turn(terminal: Terminal, watch: Watch, line: str, *, bell: bool) -> Watch:
     """Do what one line says; returns what to watch from now on."""
-    if is_blank(line):
-        return watch
     try:
+        if is_blank(line):
+            # Whoever presses Enter wants to see what has come.
+            watch.follow()
+            return watch
         watch.listen_to(terminal.dial_or_start().host)
         if not line.startswith("/"):
             watch.prompt(line)

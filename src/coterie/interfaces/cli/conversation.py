@@ -127,7 +127,7 @@ class Voice:
             # What came live belongs to a try that the host gave up, so the reply is written anew.
             self._paper.write("\n")
             self._paper.end()
-        self._late = rest
+        self._late += rest
         self._paper.write(rest)
         if text and not text.endswith("\n"):
             self._paper.write("\n")
