@@ -223,11 +223,11 @@ def test_a_stream_finds_a_host_that_starts_again_elsewhere(stub: Stub, data: Pat
     write_host(data, stub.url)
     followed = follow(Start(data, None, None), pause=lambda _: write_host(data, stub.url))
     with closing(followed):
-        assert next(followed) == Opened(again=False)
+        assert next(followed) == Opened(again=False, hang_up=followed.close)
         assert isinstance(next(followed), Event)
         (data / "host.json").unlink()
         assert isinstance(next(followed), Lost)
-        assert next(followed) == Opened(again=True)
+        assert next(followed) == Opened(again=True, hang_up=followed.close)
 
 
 def test_tail_prints_one_json_a_line_and_ends_on_an_interrupt(stub: Stub, data: Path) -> None:
@@ -325,7 +325,7 @@ def test_a_stream_is_not_hoped_for_for_ever(stub: Stub, data: Path) -> None:
     pauses = list[float]()
     followed = follow(Start(data, SESSION, "4", tries_max=2), pause=pauses.append)
     with closing(followed):
-        assert next(followed) == Opened(again=False)
+        assert next(followed) == Opened(again=False, hang_up=followed.close)
         (data / "host.json").unlink()
         with pytest.raises(HostUnavailableError):
             list(followed)

@@ -1,7 +1,6 @@
 """`chat`: a person and one session, back and forth."""
 
 import importlib
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -41,7 +40,7 @@ class Chat(Command):
         """Find or make the session, then talk until the person leaves."""
         if self.as_json:
             raise InvalidArgumentError("chat is for people; `coterie run --json` and `coterie tail --json` print JSON.")
-        if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        if not terminal.is_attended():
             raise InvalidArgumentError('chat needs a terminal; without one, `coterie run "text"` answers one prompt.')
         if self.session is not None and (self.model, self.mode) != (None, None):
             raise InvalidArgumentError("SESSION goes on as it is; leave --model and --mode, or type /mode later.")

@@ -68,8 +68,9 @@ class Watch:
     def listen_to(self, host: HostFile) -> None:
         """Listen to the host that runs now, if it is another one than before."""
         if host != self._host:
+            ears = self._listening()
             self._ears.close()
-            self._host, self._ears = host, self._listening()
+            self._host, self._ears = host, ears
 
     def again(self) -> None:
         """Show the last items again."""
@@ -111,8 +112,12 @@ class Watch:
 
     def _listening(self) -> Ears:
         ears = Ears(Start(self._terminal.data, self.session_id))
-        # From when it is open, nothing is missed.
-        ears.next(typed=False)
+        try:
+            # From when it is open, nothing is missed.
+            ears.next(typed=False)
+        except BaseException:
+            ears.close()
+            raise
         return ears
 
     def _step(self) -> None:
@@ -273,6 +278,7 @@ def talk(terminal: Terminal, session_id: str, bell: bool) -> None:  # noqa: FBT0
     except (Leave, KeyboardInterrupt):
         terminal.remark(f"`coterie chat {watch.session_id}` goes on with it.")
     finally:
+        watch.close()
         with suppress(OSError):
             # It holds what the person said, so it is theirs before it is written.
             os.close(os.open(history, os.O_CREAT | os.O_WRONLY, 0o600))
@@ -295,8 +301,9 @@ def _turn(terminal: Terminal, watch: Watch, line: str, *, bell: bool) -> Watch:
         if then.session_id is None:
             raise Leave
         if then.session_id != watch.session_id:
+            there = Watch(terminal, then.session_id, bell=bell)
             watch.close()
-            watch = Watch(terminal, then.session_id, bell=bell)
+            watch = there
             watch.begin()
         elif then.again:
             watch.again()

@@ -4,7 +4,8 @@ Live text is a courtesy: it may be lost or come late, and the transcript is what
 written from its item, and live text that comes after its item is dropped.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -192,10 +193,11 @@ class Conversation:
         start = Start(self._terminal.data, self._session_id, str(session["revision"]), _TRIES_MAX)
         try:
             # The stream is opened before the prompt is sent, so that no word of the reply comes too early.
-            for happened in self._happenings(start):
-                outcome = self._heard(happened)
-                if outcome is not None:
-                    return outcome
+            with closing(self._happenings(start)) as happenings:
+                for happened in happenings:
+                    outcome = self._heard(happened)
+                    if outcome is not None:
+                        return outcome
         except KeyboardInterrupt:
             self._terminal.remark(self._left())
             raise
@@ -203,14 +205,14 @@ class Conversation:
             self._voice.stop()
         raise AssertionError("a stream is followed without end")
 
-    def _happenings(self, start: Start) -> Iterator[Heard]:
+    def _happenings(self, start: Start) -> Generator[Heard]:
         """What happens, and, while a question is open, what the person types."""
         if self._asking is None:
             yield from follow(start)
             return
-        ears = Ears(start)
-        while True:
-            yield ears.next(typed=self._asking.is_open)
+        with closing(Ears(start)) as ears:
+            while True:
+                yield ears.next(typed=self._asking.is_open)
 
     def _left(self) -> str:
         """What goes on without us, and how to stop it."""
@@ -228,7 +230,7 @@ class Conversation:
 
     def _heard(self, happened: Heard) -> Outcome | None:
         match happened:
-            case Opened(again):
+            case Opened(again=again):
                 self._send()
                 if again:
                     self._questions()

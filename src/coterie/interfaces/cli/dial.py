@@ -8,8 +8,9 @@ import json
 import os
 import secrets
 import shlex
+import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
@@ -196,9 +197,11 @@ class Dial:
             try:
                 path = f"{self._prefix}/api/v1/events" + (f"?{query}" if query else "")
                 connection.request("GET", path, headers=self._headers("text/event-stream"))
+                # With the answer the connection may let go of it.
+                wire = connection.sock
                 response = connection.getresponse()
                 if response.status == 200:  # noqa: PLR2004 - OK
-                    return EventStream(self, connection, response)
+                    return EventStream(self, connection, response, wire)
                 self._result(response.status, response.read())
             except BaseException:
                 connection.close()
@@ -268,8 +271,13 @@ def _option(data: Path) -> str:
 class EventStream(AbstractContextManager["EventStream"]):
     """An open stream of events; it ends with its connection."""
 
-    def __init__(self, dial: Dial, connection: HTTPConnection, response: HTTPResponse) -> None:
-        self._dial, self._connection, self._response = dial, connection, response
+    def __init__(self, dial: Dial, connection: HTTPConnection, response: HTTPResponse, wire: socket.socket) -> None:
+        self._dial, self._connection, self._response, self._wire = dial, connection, response, wire
+
+    def hang_up(self) -> None:
+        """End it from another thread than the one that waits for its next event."""
+        with suppress(OSError):
+            self._wire.shutdown(socket.SHUT_RDWR)
 
     def __exit__(self, *_fault: object) -> None:
         self._response.close()

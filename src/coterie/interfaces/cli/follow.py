@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -19,6 +19,8 @@ class Opened:
 
     again: bool
     """It was open before, so what has no id may have been missed."""
+    hang_up: Callable[[], None] = field(compare=False)
+    """Ends the connection from another thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class Start:
     """Vain tries in a row after which the fault is raised; None never gives up."""
 
 
-def follow(start: Start, *, pause: Callable[[float], None] = time.sleep) -> Generator[Followed]:
+def follow(start: Start, *, pause: Callable[[float], object] = time.sleep) -> Generator[Followed]:
     """Yield what happens, from *start* on, without end.
 
     Args:
@@ -60,7 +62,7 @@ def follow(start: Start, *, pause: Callable[[float], None] = time.sleep) -> Gene
     while True:
         try:
             with Dial.to(start.data).events(start.session_id, after) as stream:
-                yield Opened(opened)
+                yield Opened(opened, stream.hang_up)
                 opened = True
                 for event in stream:
                     after, tries = event.id or after, 0

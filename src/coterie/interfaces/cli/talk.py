@@ -4,7 +4,7 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TextIO, TypeAlias, cast
 
 import typer
 
@@ -52,8 +52,12 @@ def words(text: str) -> str:
     """
     if text != "-":
         return text
+    # Without one, the program was started with none.
+    stream = cast("TextIO | None", sys.stdin)
+    if stream is None:
+        raise InvalidArgumentError("There is no input stream; give the text itself.")
     try:
-        return sys.stdin.read()
+        return stream.read()
     except UnicodeDecodeError as error:
         raise InvalidArgumentError(f"The input stream is not text: {error}.") from error
 

@@ -103,7 +103,7 @@ class Terminal:
 
     def is_sure(self, question: str) -> bool | None:
         """Ask a person, who has to say yes; None where nobody can be asked."""
-        if not (sys.stdin.isatty() and self._err.is_terminal):
+        if not (_is_terminal(sys.stdin) and self._err.is_terminal):
             return None
         sys.stderr.write(f"{one_line(question)} [y/N] ")
         sys.stderr.flush()
@@ -111,7 +111,8 @@ class Terminal:
 
     def is_attended(self) -> bool:
         """Whether a person is there who sees a question and can answer it."""
-        return not self.as_json and sys.stdin.isatty() and sys.stdout.isatty() and self._err.is_terminal
+        there = _is_terminal(sys.stdin) and _is_terminal(sys.stdout) and self._err.is_terminal
+        return there and not self.as_json
 
     def ring(self) -> None:
         """Sound the terminal's bell."""
@@ -123,6 +124,11 @@ class Terminal:
         if self.as_json or not self._err.is_terminal:
             return nullcontext()
         return self._err.status(one_line(text), spinner="line")
+
+
+def _is_terminal(stream: Any) -> bool:
+    # A stream that the program was started without is None.
+    return stream is not None and stream.isatty()
 
 
 def _console(stream: Any) -> Console:

@@ -35,7 +35,7 @@ class Tail(Command):
         teller = Teller(terminal.dial, both_ends=session_id is not None)
         for happened in follow(Start(terminal.data, session_id, self.after)):
             match happened:
-                case Opened(again):
+                case Opened(again=again):
                     terminal.remark("Connected again." if again else "Connected; Ctrl-C ends.")
                 case Lost(reason, pause_s):
                     terminal.remark(f"{reason} Trying again in {pause_s:g} s.", "yellow")
