@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import termios
 from collections.abc import Generator
 from pathlib import Path
 from typing import Final
@@ -14,11 +15,15 @@ from tests.host.screen import CTRL_C, CTRL_D, Screen, screen
 
 RULES: Final = r"""
 rules:
-  - when: {user: "hang", last: user}
+  - when: {user: "^hang", last: user}
     reply: {hang: true}
   - when: {user: "forge", last: user}
     reply: {text: "a\e]0;title\a\e[2Jb &#x202e;c"}
-  - when: {user: "write (?P<name>\\S+)", last: user}
+  - when: {user: "halves", last: user}
+    reply: {text: ["One half.\n\n", "Never said."], delay_ms: 600000}
+  - when: {user: "wide", last: user}
+    reply: {text: "word word word word word word word word word word word word word word word word word word word"}
+  - when: {user: "write (?P<name>[\\w.]+)", last: user}
     reply: {calls: [{tool: write, arguments: {path: "${user.name}", content: new}}]}
   - when: {user: "read (?P<name>\\S+)", last: user}
     reply: {calls: [{tool: read, arguments: {path: "${user.name}"}}]}
@@ -31,6 +36,9 @@ rules:
   - reply: {text: "# Primes\n\nThese are **three**:\n\n- two\n- three\n- five\n", chunk_chars: 5}
 """
 CHOICES: Final = "[y] once, [s] this session, [n] no, [?] all lines"
+CHOICES_BELOW: Final = "[y] once, [n] no, [?] all lines"
+PASTED: Final = "\x1b[200~{}\x1b[201~"
+NARROW: Final = 40
 PROMPT: Final = "\n> "
 
 
@@ -157,6 +165,123 @@ def test_a_run_at_a_terminal_asks_in_place(home: Seat) -> None:
         assert shown.ended() == 0
     assert written(home).exists()
     assert len(home.run("grants", "--json").json["grants"]) == 1
+
+
+def test_what_was_typed_before_a_question_does_not_answer_it(home: Seat) -> None:
+    """A person who types ahead has not seen it."""
+    with screen(home, "run", "write new.txt", "--mode", "ask") as shown:
+        shown.enter("y")
+        shown.until(CHOICES)
+        shown.enter("perhaps")
+        shown.until("That is no answer.")
+        assert "Approved" not in shown.shown
+        assert not written(home).exists()
+
+
+def test_ctrl_d_in_a_question_leaves_it_open_for_another_terminal(home: Seat) -> None:
+    """The end of all lines is no answer."""
+    with screen(home, "run", "write new.txt", "--mode", "ask") as shown:
+        shown.until(CHOICES)
+        shown.type(CTRL_D)
+        session_id = shown.until("The turn goes on: `coterie tail ses_") + shown.until("`")
+        assert shown.ended() != 0
+    with screen(home, "chat", "ses_" + session_id.rpartition("ses_")[2].rstrip("`")) as shown:
+        shown.until(CHOICES)
+        shown.type(CTRL_D)
+        shown.until("goes on with it.")
+        assert shown.ended() == 0
+    assert len(home.run("approve", "--json").json["requests"]) == 1
+    assert not written(home).exists()
+
+
+def test_a_prompt_that_waits_asks_in_place(home: Seat) -> None:
+    """As `run` does."""
+    assert home.run().status == 0
+    session_id = home.run("session", "new", "--mode", "ask", "--json").json["session"]["id"]
+    with screen(home, "prompt", session_id, "write new.txt", "--wait") as shown:
+        shown.until(CHOICES)
+        shown.enter("y")
+        shown.until("It says")
+        assert shown.ended() == 0
+    assert written(home).exists()
+
+
+def test_below_a_ceiling_no_leave_for_the_session_is_offered_or_taken(home: Seat) -> None:
+    """Case 173. What a weaker session asks for is allowed once or not at all."""
+    assert home.run().status == 0
+    for title, mode in (("lead", "ask"), ("worker", "auto")):
+        assert home.run("session", "new", "--title", title, "--mode", mode).status == 0
+    assert home.run("send", "--from", "lead", "--to", "worker", "write new.txt").status == 0
+    with screen(home, "chat", "worker") as shown:
+        asked = shown.until("[?] all lines")
+        assert asked.endswith(CHOICES_BELOW)
+        assert "the ceiling of lead" in asked
+        shown.enter("s")
+        shown.until(f"That is no answer. {CHOICES_BELOW}")
+        assert not written(home).exists()
+        shown.enter("y")
+        shown.until("Approved once.")
+        shown.until("It says")
+    assert home.run("grants", "--json").json["grants"] == []
+
+
+def test_a_question_is_shown_in_two_terminals_and_answered_in_one(home: Seat) -> None:
+    """The other one is told, and both show what comes of it."""
+    with screen(home, "chat", "--mode", "ask") as shown:
+        session_id = begun(shown)
+        with screen(home, "chat", session_id) as other:
+            other.until("> ")
+            shown.enter("write new.txt")
+            shown.until(CHOICES)
+            other.enter("")
+            other.until(CHOICES)
+            other.enter("y")
+            other.until("It says")
+            shown.until("It was answered elsewhere")
+            shown.until("It says")
+    assert written(home).exists()
+
+
+def test_lines_that_are_pasted_together_are_one_prompt(home: Seat) -> None:
+    """Else each of them would begin a turn, or steer it."""
+    with screen(home, "chat", "--mode", "ask") as shown:
+        session_id = begun(shown)
+        # A terminal marks what is pasted where it is asked to.
+        assert b"\x1b[?2004h" in shown.raw
+        shown.enter(PASTED.format("primes:\n\n/quit\nplease"))
+        shown.until("These are three:")
+        shown.until(PROMPT)
+        (first, *rest) = home.run("session", "items", session_id, "--json").json["items"]
+        assert (first["text"], len(rest)) == ("primes:\n\n/quit\nplease", 1)
+
+
+def test_a_window_that_is_made_narrower_is_filled_and_not_overrun(home: Seat) -> None:
+    """Neither by words nor by blanks behind them."""
+    with screen(home, "chat", "--mode", "ask") as shown:
+        begun(shown)
+        shown.enter("wide")
+        assert max(map(len, shown.until(PROMPT).splitlines())) > 2 * NARROW
+        termios.tcsetwinsize(shown.terminal, (30, NARROW))
+        shown.enter("wide")
+        lines = shown.until(PROMPT).splitlines()[:-1]
+        assert lines[-2].startswith("word")
+        assert max(map(len, lines)) <= NARROW
+        assert [line for line in lines if line.endswith(" ")] == []
+
+
+def test_a_host_that_stops_in_the_middle_of_a_reply_is_started_again_by_the_next_prompt(home: Seat) -> None:
+    """What had come stays on the screen; the person is told what became of the turn."""
+    with screen(home, "chat", "--mode", "ask") as shown:
+        begun(shown)
+        shown.enter("halves")
+        shown.until("One half.")
+        assert home.run("down").status == 0
+        shown.until("Trying again")
+        shown.type(CTRL_C)
+        shown.until(PROMPT)
+        shown.enter("primes")
+        shown.until("1 turn was interrupted by the last stop")
+        assert "Never said." not in shown.until("These are three:")
 
 
 def test_ctrl_c_stops_the_turn_and_not_the_chat(home: Seat, models: Models) -> None:

@@ -42,12 +42,15 @@ def test_a_reply_looks_the_same_in_whatever_pieces_it_comes(
     assert shown(capsys).rstrip("\n") == looks
 
 
-def test_a_block_is_shown_as_soon_as_the_next_one_begins(capsys: pytest.CaptureFixture[str]) -> None:
-    """Not when the reply has ended."""
+def test_a_block_is_shown_as_soon_as_it_is_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    """A paragraph at its end; a list, which may go on, when something else begins."""
     blocks = Blocks()
     blocks.write("One.\n\n")
-    blocks.write("T")
     assert shown(capsys) == "One.\n\n"
+    blocks.write("- two\n\n")
+    assert shown(capsys) == ""
+    blocks.write("T")
+    assert shown(capsys) == " • two\n\n"
 
 
 def test_a_code_block_of_5000_lines_is_shown_while_it_comes(capsys: pytest.CaptureFixture[str]) -> None:

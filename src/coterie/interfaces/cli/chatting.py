@@ -269,6 +269,8 @@ def talk(terminal: Terminal, session_id: str, bell: bool) -> None:  # noqa: FBT0
     with suppress(OSError):
         readline.read_history_file(history)
     readline.set_history_length(_HISTORY_LINES_MAX)
+    # So lines that are pasted together are one prompt; not every version does it unasked.
+    readline.parse_and_bind("set enable-bracketed-paste on")
     terminal.remark("/help lists the commands, Ctrl-D leaves.")
     watch = Watch(terminal, session_id, bell=bell)
     try:

@@ -14,6 +14,7 @@ from rich.syntax import Syntax
 from coterie.interfaces.cli.display import plain
 
 _FENCE: Final = re.compile(r"(?P<before>(?:[\s>]|[-*+] |\d{1,9}[.)] )*)(?P<mark>`{3,}(?=[^`]*$)|~{3,})")
+_ENTRY: Final = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s")
 _PIECE_LINES: Final = 20
 """Lines of code that are waited for before they are shown."""
 
@@ -68,12 +69,17 @@ class Blocks:
                 self._block = [fence.opening, line]
         elif found is not None:
             self._fence = _Fence(line, found["mark"], found["before"])
+        elif not line.strip() and not any(map(_ENTRY.match, self._block)):
+            self._show_block()
 
     def _show_before(self, line: str) -> None:
-        """Show the block that ends where *line* begins: behind an empty line, unless its list goes on, indented."""
+        """Show the list that ends where *line* begins: behind an empty line it may still go on, indented."""
         if self._fence is None and self._block and not self._block[-1].strip() and line[:1].strip():
-            block, self._block = self._block, []
-            self._show(block)
+            self._show_block()
+
+    def _show_block(self) -> None:
+        block, self._block = self._block, []
+        self._show(block)
 
     def _show(self, block: Sequence[str], *, goes_on: bool = False) -> None:
         text = plain("\n".join(block))
@@ -81,10 +87,10 @@ class Blocks:
             return
         # References to characters must not make what `plain` takes away; links show where they lead.
         lines = self._console.render_lines(_Markdown(text, hyperlinks=False), pad=False)
-        shown = [[Segment(plain(one.text), one.style) for one in line] for line in lines]
-        while shown and _is_blank(shown[-1]):
+        shown = [_trimmed([Segment(plain(one.text), one.style) for one in line]) for line in lines]
+        while shown and not shown[-1]:
             shown.pop()
-        while shown and _is_blank(shown[0]):
+        while shown and not shown[0]:
             shown.pop(0)
         self._console.print(SegmentLines(shown, new_lines=True), end="")
         if not goes_on:
@@ -106,5 +112,10 @@ class _Markdown(Markdown):
     }
 
 
-def _is_blank(line: Sequence[Segment]) -> bool:
-    return not any(one.text.strip() or (one.style is not None and one.style.bgcolor) for one in line)
+def _trimmed(line: list[Segment]) -> list[Segment]:
+    """Return *line* without the blanks that pad it: a window that is made narrower would break them into lines."""
+    while line and not (line[-1].style is not None and line[-1].style.bgcolor):
+        *line, last = line
+        if text := last.text.rstrip():
+            return [*line, Segment(text, last.style)]
+    return line
