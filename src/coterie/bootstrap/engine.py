@@ -208,7 +208,8 @@ def _put_together(
     """What runs turns, and the operations, over one ledger."""
     invocations, tools = Invocations(world.ids), dict[str, Tool]()
     outputs = FileOutputs(settings.data_dir / BLOBS, world.clock)
-    workspaces = Worktrees(settings.data_dir, settings.shell_environment)
+    confined = world.can_confine()
+    workspaces = Worktrees(settings.data_dir, settings.shell_environment, confined=confined)
     delegates = Delegations(world.ids, world.clock, settings.data_dir / AGENTS, settings.limits.delegations_max)
     parts = RuntimeParts(
         store,
@@ -242,7 +243,7 @@ def _put_together(
             version("coterie"),
             delegates,
             ProviderProbe(provider, world.clock),
-            confined=world.can_confine(),
+            confined=confined,
             workspaces=workspaces,
             outputs=outputs,
         )

@@ -1,7 +1,7 @@
 """A program of its own: close folders to itself for good, then become another program.
 
-Run by path with the standard library alone; the folders are a JSON list of path, device and inode; the one folder in
-them that stays open, or nothing, and the program follow. The kernel's Landlock only knows what is allowed, so all that
+Run by path with the standard library alone; the folders are a JSON list of path, device and inode; a JSON list of the
+folders in them that stay open, and the program follow. The kernel's Landlock only knows what is allowed, so all that
 stands beside the line from `/` to a closed folder is allowed, as it is there at the start. It follows that a program
 can make, rename and remove nothing directly in a folder of that line, nor use what others make there while it runs.
 Landlock has no say over names, sizes and modes of files.
@@ -82,8 +82,8 @@ def beside(folder: str, closed: frozenset[str]) -> Iterator[str]:
         yield from (entry.path for entry in found if entry.path not in steps and not entry.is_symlink())
 
 
-def close(folders: Sequence[Closed], opened: str = "") -> None:
-    """Close *folders* to this process and all that it will start, but for the folder *opened* in one of them.
+def close(folders: Sequence[Closed], opened: Sequence[str] = ()) -> None:
+    """Close *folders* to this process and all that it will start, but for the folders *opened* in them.
 
     Raises:
         OSError: The kernel refused, or a folder is not the one that it was.
@@ -95,7 +95,7 @@ def close(folders: Sequence[Closed], opened: str = "") -> None:
             raise FileNotFoundError(0, "it is not where it was", path)
     shut = frozenset(place for one in folders for place in places(one, mounts))
     rules = _call(_CREATE_RULESET, struct.pack("=Q", _ALL), ctypes.c_size_t(8), 0)
-    for path in (*beside("/", shut), *filter(None, [opened])):
+    for path in (*beside("/", shut), *opened):
         _allow(rules, path)
     libc = ctypes.CDLL(None, use_errno=True)
     for capability in _OF_ROOT:
@@ -132,7 +132,7 @@ def _check(answer: int) -> int:
 def main(folders: str, opened: str, *line: str) -> NoReturn:
     """Close, and become the program; nothing is run that could not be closed in."""
     try:
-        close(json.loads(folders), opened)
+        close(json.loads(folders), json.loads(opened))
     except (OSError, ValueError) as error:
         sys.exit(f"The command was not run: the folder of the host could not be closed to it ({error}).")
     os.execv(line[0], line)  # noqa: S606 - the line is the host's own

@@ -80,7 +80,7 @@ def ground_of(workspace: str | None, closed: Sequence[Path]) -> Ground:
         raise UnfitError("The project folder of this session does not exist.")
     root = root.resolve()
     folders = [one.resolve() for one in closed]
-    opened = next((tree for tree in (_worktree(root, folder) for folder in folders) if tree is not None), None)
+    opened = next((tree for tree in (worktree_at(root, folder) for folder in folders) if tree is not None), None)
     # Nothing else of a closed folder is in reach of a worktree in it.
     shut = frozenset(folder for folder in folders if opened is None or not opened.is_relative_to(folder))
     ids = frozenset(identity for folder in shut if (identity := _id_of(folder)) is not None)
@@ -90,7 +90,7 @@ def ground_of(workspace: str | None, closed: Sequence[Path]) -> Ground:
     return ground
 
 
-def _worktree(root: Path, closed: Path) -> Path | None:
+def worktree_at(root: Path, closed: Path) -> Path | None:
     """The worktree in a closed folder that *root* is, or is in."""
     home = closed / FOLDER
     return home / root.relative_to(home).parts[0] if root != home and root.is_relative_to(home) else None

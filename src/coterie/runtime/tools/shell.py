@@ -54,7 +54,7 @@ class _Shell:
         self, ground: Ground, arguments: BashArguments, show: Callable[[str], None] | None = None
     ) -> ToolOutput:
         timeout_s = arguments.timeout_s or self.timeout_s
-        opened = (str(ground.opened or ""),) if self.confined else ()
+        opened = (staying([ground.opened] if ground.opened else []),) if self.confined else ()
         line = (*self.before, *opened, *self.line, arguments.command)
         program = Program(line, ground.root, self.environment, records=self.records, show=show)
         ended = await run_group(program, timeout_s)
@@ -101,7 +101,7 @@ def bash_tool(
     """
     told = f"{_DESCRIPTION} {_CONFINED if confined else _UNCONFINED} Stopped after {timeout_s:g} s by default."
     search_path = environment.get("PATH")
-    before = (*_guard(search_path), *(_confining(closed) if confined else ()))
+    before = (*_guard(search_path), *(confining(closed) if confined else ()))
     shell = _Shell(before, confined, _shell_line(search_path), without_secrets(environment), timeout_s, records)
     spec = ToolSpec("bash", told, schema_of(BashArguments))
     return _Bash(spec, BashArguments, Risk.HIGH, closed=closed, about_=_about, act=shell.act, shell=shell)
@@ -112,11 +112,16 @@ def _about(ground: Ground, arguments: BashArguments) -> About:
     return About(arguments.command, head_and_tail(arguments.command, _SHOWN_CHARS_MAX)[0])
 
 
-def _confining(closed: Sequence[Path]) -> tuple[str, ...]:
-    """What stands before the folder that stays open, and the program that must not enter *closed* as they are now."""
+def confining(closed: Sequence[Path]) -> tuple[str, ...]:
+    """What stands before `staying`, and the program that must not enter *closed* as they are now."""
     found = [(path.resolve(), path.stat()) for path in closed]
     told = [(str(path), status.st_dev, status.st_ino) for path, status in found]
     return (sys.executable, "-I", "-S", "-W", "ignore", _confined.__file__, json.dumps(told))
+
+
+def staying(opened: Sequence[Path]) -> str:
+    """The word for the folders in closed ones that stay open."""
+    return json.dumps([str(path) for path in opened])
 
 
 def _guard(search_path: str | None) -> tuple[str, ...]:
