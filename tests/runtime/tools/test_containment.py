@@ -41,9 +41,13 @@ def tools(project: Path) -> Mapping[str, Tool]:
     return {tool.spec.name: tool for tool in made}
 
 
-async def call(tool: Tool, workspace: Path | None, arguments: Mapping[str, object]) -> ToolOutput:
+def _invocation(workspace: Path | None) -> Invocation:
     where = None if workspace is None else str(workspace)
-    return await tool.run(Invocation("inv_1", SessionId("ses_1"), TurnId("turn_1"), "call_1", where), arguments)
+    return Invocation("inv_1", SessionId("ses_1"), TurnId("turn_1"), "call_1", where)
+
+
+async def call(tool: Tool, workspace: Path | None, arguments: Mapping[str, object]) -> ToolOutput:
+    return await tool.run(_invocation(workspace), arguments)
 
 
 @pytest.mark.parametrize("name", WITH_PATH)
@@ -177,3 +181,25 @@ def test_each_tool_has_its_risk_and_a_schema_of_one_object(tools: Mapping[str, T
         assert tool.spec.parameters["additionalProperties"] is False
         assert tool.spec.parameters["required"] == list(FITTING[name])
         assert tool.spec.description
+
+
+@pytest.mark.parametrize("path", [".git/hooks/pre-commit", "inner/.git", ".GIT/config", "door/config"])
+async def test_a_repository_is_not_edited_as_files(project: Path, tools: Mapping[str, Tool], path: str) -> None:
+    """Git runs hooks, filters and aliases, so who may only edit could have a command run by whoever uses git next."""
+    (project / ".git").mkdir()
+    (project / ".git" / "config").write_text("a\n")
+    (project / "door").symlink_to(".git")
+    for name, given in (("write", {"content": "x"}), ("edit", {"old": "a", "new": "b"})):
+        output = await call(tools[name], project, {"path": path, **given})
+        assert output.error
+        assert "belongs to git" in output.text
+        told = await tools[name].about(_invocation(project), {"path": path, **given})
+        assert isinstance(told, ToolOutput)
+    assert [entry.name for entry in (project / ".git").iterdir()] == ["config"]
+    assert (project / ".git" / "config").read_text() == "a\n"
+
+
+async def test_what_only_looks_like_a_repository_is_edited(project: Path, tools: Mapping[str, Tool]) -> None:
+    """Projects have files for git that hold no programs."""
+    for path in (".gitignore", ".github/ci.yml", "a.git/x"):
+        assert not (await call(tools["write"], project, {"path": path, "content": "x"})).error

@@ -21,9 +21,10 @@ from coterie.core.text import head_and_tail, mend
 from coterie.ports.model_provider import ToolSpec
 from coterie.ports.tool import DIFF_CHARS_MAX, About, ToolOutput
 from coterie.runtime.tools.arguments import Arguments, Text, UnfitError, schema_of
-from coterie.runtime.tools.ground import Ground, looks_binary, open_file
+from coterie.runtime.tools.ground import Ground, looks_binary, named, open_file
 from coterie.runtime.tools.native import NativeTool, see_through
 
+_GIT: Final = ".git"
 _EDITED_BYTES_MAX: Final = 10_000_000
 _PLACES_SHOWN_MAX: Final = 20
 _COMPARED_CHARS_MAX: Final = 400_000
@@ -75,11 +76,11 @@ class _Writing:
     turns: FileTurns
 
     async def write(self, ground: Ground, arguments: WriteArguments) -> ToolOutput:
-        path = await asyncio.to_thread(ground.locate, arguments.path)
+        path = await asyncio.to_thread(_located, ground, arguments.path)
         return await self.turns.take(path, lambda: _write(ground, path, arguments))
 
     async def edit(self, ground: Ground, arguments: EditArguments) -> ToolOutput:
-        path = await asyncio.to_thread(ground.locate, arguments.path)
+        path = await asyncio.to_thread(_located, ground, arguments.path)
         return await self.turns.take(path, lambda: _edit(ground, path, arguments))
 
 
@@ -105,8 +106,16 @@ def edit_tool(closed: tuple[Path, ...], turns: FileTurns) -> NativeTool[EditArgu
     return NativeTool(spec, EditArguments, Risk.EDIT, closed=closed, about_=_about_edit, act=_Writing(turns).edit)
 
 
+def _located(ground: Ground, text: str) -> Path:
+    """The path that *text* means, unless it is git's own: what is written there runs when somebody uses git."""
+    path = ground.locate(text)
+    if any(part.casefold() == _GIT for part in path.relative_to(ground.root).parts):
+        raise UnfitError(f"{named(text)} belongs to git, which is not edited as files; use git itself, by bash.")
+    return path
+
+
 def _about_write(ground: Ground, arguments: WriteArguments) -> About:
-    path, content = ground.locate(arguments.path), arguments.content
+    path, content = _located(ground, arguments.path), arguments.content
     name = ground.name(path)
     if _mode_of(path, name) is None:
         return About(name, _difference(name, "", content))
@@ -116,7 +125,7 @@ def _about_write(ground: Ground, arguments: WriteArguments) -> About:
 
 
 def _about_edit(ground: Ground, arguments: EditArguments) -> About:
-    path = ground.locate(arguments.path)
+    path = _located(ground, arguments.path)
     change = _changed(ground, path, arguments)
     found = hashlib.sha256(change.old.encode("utf-8", "surrogateescape")).hexdigest()
     return About(change.name, _difference(change.name, change.old, change.new), found)
