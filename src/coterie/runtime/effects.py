@@ -20,7 +20,17 @@ from coterie.core.session.session import Session
 from coterie.core.text import head_and_tail, is_blank, mend, nearest
 from coterie.core.thinking import applied
 from coterie.core.turn.context import UserPart
-from coterie.core.turn.fitting import FILL, WINDOW_TOKENS, allowance, fit, measure, shortened, transcribed, weight
+from coterie.core.turn.fitting import (
+    FILL,
+    WINDOW_TOKENS,
+    allowance,
+    fit,
+    measure,
+    shortened,
+    spared,
+    transcribed,
+    weight,
+)
 from coterie.core.turn.instructions import SUMMARY, ProjectNote, instructions
 from coterie.core.turn.items import Item, ToolCall, ToolResult, Usage
 from coterie.core.turn.loop import ModelFailed, Replied
@@ -100,6 +110,8 @@ class Sight:
     left_out: int
     """Entries of the transcript before *items* that no checkpoint covers."""
     notes: Sequence[ProjectNote] = ()
+    task: Item | None = None
+    """What the turn was asked; it stays whatever is left out."""
 
     @property
     def window(self) -> int:
@@ -120,7 +132,7 @@ async def ask(
     told = _instructions(parts, scene, sight, instruction)
     room = allowance(sight.items, _overhead(parts, told), sight.window)
     tools = tuple(tool.spec for tool in parts.tools.values())
-    seen = fit(sight.items, sight.left_out, room)
+    seen = fit(sight.items, sight.left_out, room, sight.task)
     images: Mapping[str, bytes] = {}
     if pictures.are_in(seen):
         images = await asyncio.to_thread(pictures.fetched, parts.images, sight.binding, seen)
@@ -133,6 +145,11 @@ async def ask(
 def request_tokens(parts: RuntimeParts, scene: Scene, sight: Sight) -> int:
     """The tokens that the next request would take if nothing were left out."""
     return measure(sight.items, _overhead(parts, _instructions(parts, scene, sight, None)))
+
+
+def spared_tokens(parts: RuntimeParts, scene: Scene, sight: Sight) -> int:
+    """The estimated tokens of the newest items that a summary leaves as they are."""
+    return spared(sight.items, _overhead(parts, _instructions(parts, scene, sight, None)), sight.window)
 
 
 async def summarise(parts: RuntimeParts, sight: Sight) -> tuple[str, Usage]:

@@ -25,7 +25,7 @@ from coterie.core.refusal import Refusal
 from coterie.core.session.session import Session
 from coterie.core.session.worktree import change_view
 from coterie.core.turn.context import newest_checkpoint
-from coterie.core.turn.fitting import BYTES_PER_TOKEN, KEPT, older
+from coterie.core.turn.fitting import BYTES_PER_TOKEN, older
 from coterie.core.turn.instructions import ProjectNote
 from coterie.core.turn.items import (
     Checkpoint,
@@ -65,8 +65,9 @@ from coterie.core.turn.todo import newest_list
 from coterie.core.turn.turn import Turn
 from coterie.operations.approving import Person
 from coterie.ports.feed import Listener
+from coterie.ports.rows import NumberedItem
 from coterie.ports.slots import Slots
-from coterie.runtime.effects import RuntimeParts, Scene, Sight, ask, call_tool, request_tokens, summarise
+from coterie.runtime.effects import RuntimeParts, Scene, Sight, ask, call_tool, request_tokens, spared_tokens, summarise
 from coterie.runtime.persist import Persist
 
 _LOG: Final = logging.getLogger(__name__)
@@ -98,10 +99,18 @@ class _Run:
     used: Usage = field(default_factory=Usage)
     """What its replies and summaries have used."""
 
+    task: NumberedItem | None = None
+    """What the turn was asked."""
+
     def remember(self, recalled: Recalled) -> None:
-        """Take what was read of the transcript for what the model is shown."""
-        self.last = recalled.last
-        self.sight = replace(self.sight, items=recalled.items, left_out=recalled.left_out)
+        """Take what was read of the transcript for what the model is shown, and the task even if it was not read."""
+        self.last, items, left_out = recalled.last, recalled.items, recalled.left_out
+        if self.task is None:
+            mine = (one for one in recalled.numbered if one.turn_id == self.turn_id)
+            self.task = next((one for one in mine if isinstance(one.item, PersonText | SessionText)), None)
+        elif all(one.number != self.task.number for one in recalled.numbered):
+            items, left_out = [self.task.item, *items], left_out - 1
+        self.sight = replace(self.sight, items=items, left_out=left_out, task=self.task.item if self.task else None)
 
 
 class Worker:
@@ -250,12 +259,16 @@ class Worker:
     async def _summarise(self, run: _Run, scene: Scene, effect: Summarise) -> Outcome:
         """Write a checkpoint over what is older; where nothing is, the request goes on as it is."""
         recalled = await self._recalled(run)
-        count = older(recalled.items, int(KEPT * run.sight.window))
-        covered = recalled.numbered[:count]
-        up_to = covered[-1].number if covered else 0
+        sight = replace(run.sight, items=recalled.items)
+        items = recalled.items[: older(sight.items, spared_tokens(self._parts, scene, sight))]
+        up_to = recalled.numbered[len(items) - 1].number if items else 0
         if up_to <= recalled.covered:
             return Summarised(effect.asking)
-        told = summarise(self._parts, replace(run.sight, items=[one.item for one in covered]))
+        last = newest_checkpoint(recalled.items)
+        if last is not None and last not in items:
+            # It comes after what it leaves as it was said, and the new one takes its place.
+            items.append(last)
+        told = summarise(self._parts, replace(sight, items=items))
         summary = await self._interruptible(run, told)
         if isinstance(summary, CancelAsked):
             return summary
@@ -263,7 +276,8 @@ class Worker:
         run.used = total((run.used, used))
         if not text:
             return Summarised(effect.asking, failed=True)
-        await self._append(run, (_checkpoint(recalled, count, scene.turn.id, summary),))
+        asked = run.task.number if run.task is not None and run.task.number <= up_to else None
+        await self._append(run, (Checkpoint(text, up_to, asked, used, newest_list(items, last)),))
         run.remember(await self._recalled(run))
         return Summarised(effect.asking)
 
@@ -387,12 +401,3 @@ async def _end_delegations(parts: RuntimeParts, turn_id: TurnId) -> None:
     if reports:
         with suppress(HostError):
             await parts.store.run(append_items, AppendToTurn(turn_id, reports))
-
-
-def _checkpoint(recalled: Recalled, count: int, turn_id: TurnId, summary: tuple[str, Usage]) -> Checkpoint:
-    """What is to stand for the first *count* items: with what the turn was asked in them, and its list."""
-    covered, (text, used) = recalled.numbered[:count], summary
-    mine = (one for one in covered if one.turn_id == turn_id)
-    asked = next((one.number for one in mine if isinstance(one.item, PersonText | SessionText)), None)
-    todo = newest_list([one.item for one in covered], newest_checkpoint(recalled.items))
-    return Checkpoint(text, covered[-1].number, asked, used, todo)

@@ -277,7 +277,7 @@ def _holds(folder: Path) -> bool:
 
 
 def _unlock(own: Path, worktree: Worktree) -> None:
-    """Remove the locks that a git which was killed has left: what a turn runs has ended before its change is recorded."""
+    """Remove what a git that was killed has locked: what a turn runs has ended before its change is recorded."""
     for lock in (*own.glob("*.lock"), own.parent.parent / f"{_ref(worktree)}.lock"):
         lock.unlink(missing_ok=True)
 

@@ -1,5 +1,6 @@
 """Contexts that fit: long transcripts are read from their end, and summarised near the model's window."""
 
+import asyncio
 import json
 import tracemalloc
 from collections.abc import Sequence
@@ -7,7 +8,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 import pytest
-from tests.runtime.engine.conftest import SetStage, Stage, said, system_text
+from tests.runtime.engine.conftest import BOUND_S, SetStage, Stage, said, system_text
+from tests.runtime.engine.test_steering import HeldClock
 
 from coterie.core.ids import NewId, SessionId
 from coterie.core.turn.fitting import BYTES_PER_TOKEN, WINDOW_TOKENS
@@ -111,6 +113,51 @@ async def test_what_a_turn_was_asked_outlives_its_own_summaries(stage: SetStage)
             asked = [call["id"] for message in said(request) for call in message.get("tool_calls") or ()]
             answered = [message["tool_call_id"] for message in said(request) if message["role"] == "tool"]
             assert asked == answered
+
+
+async def test_what_a_turn_was_asked_outlives_what_is_left_out_without_a_summary(stage: SetStage) -> None:
+    """Also when a person has added a word on the way, and when the transcript is not read back that far."""
+    call = json.dumps({"tool": "read", "arguments": {"path": "long.txt"}})
+    host = await stage(
+        "- {when: {system: older part of a conversation}, reply: {error: {status: 400}}}\n",
+        f"- {{when: {{user: '^the task'}}, times: 20, reply: {{calls: [{call}]}}}}\n",
+        "- {when: {user: '^the task'}, times: 1, reply: {error: {status: 503, retry_after: 60}}}\n",
+        f"- {{when: {{user: '^more'}}, times: 8, reply: {{calls: [{call}]}}}}\n",
+        PLAIN,
+        tool_result_chars_max=10_000,
+    )
+    (host.project / "long.txt").write_text("line\n" * 1_990)
+    host.clock = clock = HeldClock()
+    await _narrow(host)
+    session = await host.session(folder=True)
+    await host.prompt(session, "the task")
+    async with asyncio.timeout(BOUND_S):
+        await clock.sleeping.wait()
+    await host.ask("session.steer", sessionId=session, text="more")
+    clock.over.set()
+    assert (await host.ended(session)).state is TurnState.COMPLETED
+
+    asked = [said(request) for request in host.asked() if not _is_summary(request)]
+    assert len(asked) == 30
+    assert [message["content"] for message in asked[-1] if message["role"] == "user"][-2:] == ["the task", "more"]
+    assert all("the task" in json.dumps(messages) for messages in asked)
+
+
+async def test_a_summary_of_dense_text_holds_the_one_before(stage: SetStage) -> None:
+    """Where a provider counts four times the estimate, a checkpoint comes soon, and lies behind what it left."""
+    summaries = "".join(
+        f"- {{when: {{system: older part of a conversation}}, times: 1, reply: {{text: 'Summary {number}.'}}}}\n"
+        for number in range(20)
+    )
+    host = await stage(summaries, "- {reply: {text: done, usage: {input_tokens: 17000, output_tokens: 1}}}\n")
+    await _narrow(host)
+    session = await host.session()
+    await _hears(host, session, *(f"{number} {'word ' * 900}" for number in range(14)))
+
+    found = [str(said(request)) for request in host.asked() if _is_summary(request)]
+    assert len(found) > 2
+    for number, text in enumerate(found[1:]):
+        assert f"Summary {number}." in text
 
 
 @pytest.mark.parametrize("fault", ["{error: {status: 400}}", "{text: ' '}", "{error: {status: 503}}"])

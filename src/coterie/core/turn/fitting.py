@@ -86,10 +86,19 @@ def allowance(items: Sequence[Item], overhead: int, window: int) -> int:
 
     Where the provider counts more than the estimate, there is less room. A quarter of the window is always theirs.
     """
-    estimate = overhead + weight(items)
-    dense = measure(items, overhead) / estimate if estimate else 1.0
-    room = FILL * window / dense - overhead
+    room = FILL * window / _density(items, overhead) - overhead
     return max(int(room), window // 4)
+
+
+def spared(items: Sequence[Item], overhead: int, window: int) -> int:
+    """The estimated tokens of the newest entries that a summary leaves as they are; see `allowance`."""
+    return int(KEPT * window / _density(items, overhead))
+
+
+def _density(items: Sequence[Item], overhead: int) -> float:
+    """How many tokens one of the estimate is, by the provider's last count."""
+    estimate = overhead + weight(items)
+    return measure(items, overhead) / estimate if estimate else 1.0
 
 
 def older(items: Sequence[Item], kept_tokens: int) -> int:
@@ -118,17 +127,18 @@ def shortened(text: str, tokens_max: int) -> str:
     return found
 
 
-def fit(items: Sequence[Item], left_out: int, tokens_max: int) -> tuple[Shown, ...]:
+def fit(items: Sequence[Item], left_out: int, tokens_max: int, task: Item | None = None) -> tuple[Shown, ...]:
     """Return what a model may see of *items*, in at most *tokens_max* estimated tokens.
 
-    The oldest exchanges are dropped whole, and a line says so. The checkpoint, what was asked last, the newest step and
-    the list of `todo` stay, cut where they are too long. Where one exchange is too long by itself, its oldest steps are
-    dropped.
+    The oldest exchanges are dropped whole, and a line says so. The checkpoint, the task, what was heard last, the
+    newest step and the list of `todo` stay, cut where they are too long. One exchange that is too long by itself loses
+    its oldest steps.
 
     Args:
         items: What is remembered of the transcript.
         left_out: How many entries before them are not.
         tokens_max: The room.
+        task: What the turn was asked, one of *items*.
     """
     parts = shown(items)
     head = parts[:1] if newest_checkpoint(items) is not None else ()
@@ -137,24 +147,26 @@ def fit(items: Sequence[Item], left_out: int, tokens_max: int) -> tuple[Shown, .
     head = _cut(head, tokens_max // 4)
     units = _units(parts[len(head) :])
     heard = [index for index, unit in enumerate(units) if isinstance(unit[0], UserPart)]
-    asked = heard[-1] if heard else None
+    told = shown([task] if task is not None else [])
+    asked = [index for index in heard if units[index] == told]
+    pinned = sorted({*asked[-1:], *heard[-1:]})
     listed = _listed(items, tokens_max // 8)
     room = tokens_max - weight(head) - weight(listed) - _LINE_TOKENS
-    if asked is not None:
-        units[asked] = _cut(units[asked], tokens_max // 4)
-        room -= weight(units[asked])
-    if units and asked != len(units) - 1:
+    for index in pinned:
+        units[index] = _cut(units[index], tokens_max // (4 * len(pinned)))
+        room -= weight(units[index])
+    if units and len(units) - 1 not in pinned:
         units[-1] = _cut(units[-1], room)
     start = len(units)
-    while start and (start - 1 == asked or weight(units[start - 1]) <= room):
+    while start and (start - 1 in pinned or weight(units[start - 1]) <= room):
         start -= 1
-        room -= 0 if start == asked else weight(units[start])
+        room -= 0 if start in pinned else weight(units[start])
     # From the first thing that was heard, so that no exchange is shown without its beginning.
     begin = next((index for index in heard if index >= start), start)
-    kept = units[begin:] if asked is None or asked >= begin else [units[asked], *units[begin:]]
-    told = [part for unit in kept for part in unit]
-    dropped = sum(map(len, units)) - len(told)
-    return (*head, *_line(left_out + dropped), *(() if any(map(is_list, told)) else listed), *told)
+    kept = [part for index in pinned if index < begin for part in units[index]]
+    kept += [part for unit in units[begin:] for part in unit]
+    dropped = sum(map(len, units)) - len(kept)
+    return (*head, *_line(left_out + dropped), *(() if any(map(is_list, kept)) else listed), *kept)
 
 
 def _listed(items: Sequence[Item], tokens_max: int) -> tuple[UserPart, ...]:

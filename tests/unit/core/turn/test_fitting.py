@@ -15,6 +15,7 @@ from coterie.core.turn.fitting import (
     measure,
     older,
     shortened,
+    spared,
     tokens_of,
     transcribed,
     weight,
@@ -109,6 +110,25 @@ def test_an_exchange_that_is_too_long_by_itself_loses_its_oldest_steps_and_keeps
     """A turn of two hundred calls must not forget what it is for."""
     found = fit([PersonText("old"), Reply("x"), PersonText("do it"), *_step(1), *_step(2), *_step(3)], 0, 300)
     assert _texts(found) == ["[The host: 6 earlier entries of this con", "do it", "", "3" * 40]
+
+
+def test_what_a_turn_was_asked_stays_beside_what_joined_it_later() -> None:
+    """A word on the way, or the report of a delegation, is not what the turn is for."""
+    task = PersonText("do it")
+    items = [PersonText("old"), task, *_step(1), *_step(2), PersonText("and that"), *_step(3), *_step(4)]
+    found = fit(items, 0, 300, task)
+    assert _texts(found) == ["[The host: 7 earlier entries of this con", "do it", "and that", "", "4" * 40]
+    long = PersonText("do it " * 2_000)
+    found = fit([PersonText("old"), long, *_step(1), PersonText("x" * 9_000)], 0, 800, long)
+    assert _texts(found) == ["old", "do it " * 6 + "do i", "", "1" * 40, "x" * 40]
+    assert max(map(weight, zip(found))) < 110
+
+
+def test_a_summary_leaves_less_where_the_provider_counts_more() -> None:
+    """Else a dense text would be summarised bit by bit, before each request."""
+    counted = Reply("x" * 4_000, usage=Usage(5_000, 0))
+    assert spared([PersonText("x" * 4_000), counted], 0, 1_000) < spared([PersonText("x" * 4_000)], 0, 1_000) == 200
+    assert spared([], 0, 1_000) == 200
 
 
 def test_replies_that_nobody_asked_for_are_dropped_from_the_oldest_on() -> None:
