@@ -78,7 +78,7 @@ class Delegate:
                     case AppendItems(new):
                         work.items.extend(new)
                     case AskModel():
-                        outcome = await self._ask(work, effect)
+                        outcome = await self._ask(replace(work, sight=replace(work.sight, tight=loop.tight)), effect)
                     case RunTools(calls):
                         outcome = ToolsFinished(tuple([await self._call(work, call) for call in calls]))
                     case AwaitReports() | Summarise():

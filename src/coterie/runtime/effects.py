@@ -112,11 +112,13 @@ class Sight:
     notes: Sequence[ProjectNote] = ()
     task: Item | None = None
     """What the turn was asked; it stays whatever is left out."""
+    tight: int = 1
+    """See `LoopTurn.tight`."""
 
     @property
     def window(self) -> int:
-        """What the model takes, in tokens."""
-        return self.binding.context_window or WINDOW_TOKENS
+        """What the model takes, in tokens of the estimate."""
+        return (self.binding.context_window or WINDOW_TOKENS) // self.tight
 
 
 async def ask(

@@ -186,6 +186,7 @@ class Worker:
         while True:
             run.loop = replace(run.loop, delegations=self._parts.delegates.open(run.turn_id))
             run.loop, effects = advance(run.loop, outcome)
+            run.sight = replace(run.sight, tight=run.loop.tight)
             for effect in effects:
                 if isinstance(effect, Finish):
                     return await self._settle(run.turn_id, effect, run)

@@ -160,6 +160,28 @@ async def test_a_summary_of_dense_text_holds_the_one_before(stage: SetStage) -> 
         assert f"Summary {number}." in text
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.",
+        "prompt is too long: 208310 tokens > 200000 maximum",
+        "The input token count (9000) exceeds the maximum number of tokens allowed (8192).",
+        "Your input exceeds the context window of this model.",
+    ],
+)
+async def test_a_request_that_is_too_long_for_its_vendor_is_made_again_shorter(stage: SetStage, words: str) -> None:
+    """Scripts and codes that cost more tokens than they look would else be the end of a session."""
+    refusal = json.dumps({"error": {"status": 400, "message": words}})
+    host = await stage(f"- {{times: 2, reply: {refusal}}}\n", PLAIN)
+    await _narrow(host)
+    session = await host.session()
+    await _hears(host, session, f"begin {'語' * 12_000} end")
+
+    sizes = [len(str(said(request)[-1]["content"])) for request in host.asked()]
+    assert sizes[0] > 1.4 * sizes[1] > 1.4 * 1.4 * sizes[2]
+    assert all("begin" in (text := str(said(request))) and "end" in text for request in host.asked())
+
+
 @pytest.mark.parametrize("fault", ["{error: {status: 400}}", "{text: ' '}", "{error: {status: 503}}"])
 async def test_without_a_summary_the_oldest_exchanges_are_left_out(stage: SetStage, fault: str) -> None:
     """A vendor that fails at it, or says nothing, costs one try a turn and never the turn."""

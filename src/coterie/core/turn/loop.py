@@ -8,6 +8,8 @@ here and is tested without a network.
 - The first settled reply to a completion that the ledger delivered may be silent.
 - A turn whose delegations still run stays open: it sleeps until one has ended, and asks again with its report.
 - Transient faults are retried at most three times, unless the vendor asks for more patience than a minute.
+- A request that the vendor finds too long is made again with half of the room, at most three times: nobody else knows
+  its tokens, and a session must not be stuck with what it has heard.
 - A request that is near the window of the model waits for a summary of what is older, at most one for each reply. After
   one that failed the turn tries no more: its requests drop the oldest exchanges instead (`core.turn.fitting`).
 """
@@ -24,6 +26,7 @@ BACKOFF_S: Final = (0.5, 1.0, 2.0)
 """Waits before the retries of one request; the worker adds jitter."""
 PATIENCE_S: Final = 60.0
 """A `Retry-After` above this fails at once."""
+_TIGHT_MAX: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,8 @@ class LoopTurn:
     """Settled replies at the newest summary."""
     unsummarised: bool = False
     """A summary of this turn has failed."""
+    tight: int = 1
+    """What the window is divided by, because the vendor counts more tokens than we do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +76,8 @@ class ModelFailed:
     retry_after_s: float | None = None
     partial: str = ""
     """Visible text that arrived before the fault."""
+    too_long: bool = False
+    """The vendor says that the request has more tokens than its model takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +238,8 @@ def _ask_again(
 
 
 def _failed(turn: LoopTurn, fault: ModelFailed) -> tuple[LoopTurn, tuple[Effect, ...]]:
+    if fault.too_long and turn.tight < _TIGHT_MAX:
+        return replace(turn, tight=2 * turn.tight), (AskModel(INSTRUCTION if turn.silent_once else None),)
     impatient = fault.retry_after_s is not None and fault.retry_after_s > PATIENCE_S
     if fault.transient and turn.faults < len(BACKOFF_S) and not impatient:
         wait = max(BACKOFF_S[turn.faults], fault.retry_after_s or 0.0)

@@ -3,6 +3,7 @@
 A text names the model, the address and what to do; never the key.
 """
 
+import re
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -22,6 +23,10 @@ from coterie.core.turn.loop import ModelFailed
 _REFUSED: Final = frozenset({401, 403})
 _TRANSIENT: Final = frozenset({408, 429})
 _SERVER_FAULT: Final = 500
+_TOO_LONG: Final = re.compile(
+    r"context[ _](?:length|window|size|limit)|prompt is too long|maximum prompt length|input token count", re.IGNORECASE
+)
+"""No vendor has a status for it, and few a code."""
 _DETAIL_CHARS_MAX: Final = 500
 
 
@@ -67,9 +72,13 @@ def _http(error: ModelHTTPError, binding: Binding, partial: str) -> ModelFailed:
     if status in _REFUSED or isinstance(error, ModelAuthenticationError):
         return ModelFailed(Code.PROVIDER_AUTH, _key_refused(status, binding), transient=False, partial=partial)
     transient = status in _TRANSIENT or status >= _SERVER_FAULT
-    text = f"{binding.key}: {_address(binding)} answered HTTP {status}: {_detail(error, binding)}."
+    detail = _detail(error, binding)
+    text = f"{binding.key}: {_address(binding)} answered HTTP {status}: {detail}."
     wait = error.retry_after if transient else None
-    return ModelFailed(Code.PROVIDER_ERROR, text, transient=transient, retry_after_s=wait, partial=partial)
+    too_long = not transient and _TOO_LONG.search(detail) is not None
+    return ModelFailed(
+        Code.PROVIDER_ERROR, text, transient=transient, retry_after_s=wait, partial=partial, too_long=too_long
+    )
 
 
 def _key_refused(status: int, binding: Binding) -> str:

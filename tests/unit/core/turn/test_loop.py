@@ -211,6 +211,17 @@ def test_a_lasting_fault_fails_at_once() -> None:
     assert advance(EXCUSED, fault)[1] == (Finish(Code.PROVIDER_AUTH, "no"),)
 
 
+def test_a_request_that_is_too_long_is_made_again_in_half_the_room_three_times() -> None:
+    """An instruction that it carried goes with it, and a request of an eighth of a window is not the trouble."""
+    fault = ModelFailed(Code.PROVIDER_ERROR, "400", transient=False, too_long=True)
+    turn = LoopTurn(9, silent_once=True)
+    for tight in (2, 4, 8):
+        turn, effects = advance(turn, fault)
+        assert (turn.tight, effects) == (tight, (AskModel(INSTRUCTION),))
+    assert advance(turn, fault) == (turn, (Finish(Code.PROVIDER_ERROR, "400"),))
+    assert advance(LoopTurn(9), fault) == (LoopTurn(9, tight=2), (AskModel(),))
+
+
 def test_a_cancel_ends_the_turn_as_cancelled() -> None:
     """Wherever the loop is."""
     assert advance(TURN, CancelAsked())[1] == (Finish(cancelled=True),)
