@@ -383,6 +383,30 @@ def test_slash_commands_act_on_the_session_and_a_wrong_one_is_refused_with_the_n
         shown.until("· read: ")
 
 
+def test_commands_work_while_a_turn_runs_and_are_not_said_to_it(home: Seat, models: Models) -> None:
+    """Nobody wants a model to be told to quit; a path is no command."""
+    with screen(home, "chat", "--mode", "ask") as shown:
+        session_id = begun(shown)
+        shown.enter("hang")
+        models.until(lambda server: server.answering > 0)
+        for line, answer in (
+            ("/status", session_id),
+            ("/staus", "did you mean /status?"),
+            ("/switch other", "A turn runs here"),
+            ("/items", "hang"),
+            ("/etc/hosts", "The turn sees it"),
+        ):
+            shown.enter(line)
+            shown.until(f"{line}\n")
+            shown.until(answer)
+        shown.enter("/quit")
+        shown.until("goes on with it.")
+        assert shown.ended() == 0
+    said = home.run("session", "items", session_id, "--json").json["items"]
+    assert [one["text"] for one in said if one["kind"] == "person"] == ["hang"]
+    assert home.run("status", session_id, "--json").json["status"] == "running"
+
+
 def test_without_a_terminal_chat_refuses_and_names_run(home: Seat) -> None:
     """Nothing is started for a pipe."""
     assert "`coterie run" in home.run("chat", stdin="hi\n").fault("INVALID_ARGUMENT", 2)

@@ -20,8 +20,9 @@ class Chat(Command):
 
     Replies are shown as they are written. Without a session a new one works in the current folder. A host is started
     in the background if none runs. A line is a prompt; one that ends in a backslash goes on in the next. What you type
-    while a turn runs is given to that turn. Ctrl-C stops the turn, Ctrl-D leaves, /help lists the commands. It needs a
-    terminal and has no --json: programs take `run` and `tail`.
+    while a turn runs is given to that turn. Ctrl-C stops the turn, Ctrl-D leaves, /help lists the commands, which work
+    while a turn runs too; Enter alone shows what is new. It needs a terminal and has no --json: programs take `run` and
+    `tail`.
     """
 
     example: ClassVar[str] = "coterie chat lead"

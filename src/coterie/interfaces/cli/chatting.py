@@ -6,7 +6,7 @@ import time
 from contextlib import suppress
 from typing import Final
 
-from coterie.core.errors import HostError
+from coterie.core.errors import HostError, InvalidArgumentError
 from coterie.core.text import is_blank
 from coterie.interfaces.cli import tables
 from coterie.interfaces.cli.asking import Asking
@@ -18,7 +18,7 @@ from coterie.interfaces.cli.endings import ending, fault_of, words_of
 from coterie.interfaces.cli.failure import AnswerError, line_of
 from coterie.interfaces.cli.follow import Lost, Opened, Start
 from coterie.interfaces.cli.markdown import Blocks
-from coterie.interfaces.cli.slash import perform
+from coterie.interfaces.cli.slash import ELSEWHERE, is_command, perform
 from coterie.interfaces.cli.terminal import Terminal
 
 HISTORY_FILE: Final = "chat_history"
@@ -154,8 +154,24 @@ class Watch:
         if self._asking.is_open:
             self._asking.take(line)
             self._questions()
+        elif is_command(line):
+            self._command(line)
         elif not is_blank(line):
             self._steer(line)
+
+    def _command(self, line: str) -> None:
+        if line.split(maxsplit=1)[0] in ELSEWHERE:
+            self._terminal.remark("A turn runs here: Ctrl-C stops it, Ctrl-D leaves and lets it go on.")
+            return
+        try:
+            then = perform(self._terminal, self.session_id, line)
+        except (AnswerError, InvalidArgumentError) as error:
+            self._terminal.remark(line_of(error), "bold red")
+            return
+        if then.session_id is None:
+            raise Leave
+        if then.again:
+            self.again()
 
     def _steer(self, line: str) -> None:
         try:
@@ -296,7 +312,7 @@ def _turn(terminal: Terminal, watch: Watch, line: str, *, bell: bool) -> Watch:
             watch.follow()
             return watch
         watch.listen_to(terminal.dial_or_start().host)
-        if not line.startswith("/"):
+        if not is_command(line):
             watch.prompt(line)
             return watch
         then = perform(terminal, watch.session_id, line)

@@ -94,6 +94,15 @@ _COMMANDS: Final[dict[str, tuple[str, _Act]]] = {
 }
 
 
+ELSEWHERE: Final = frozenset({"/new", "/switch"})
+"""Those that go to another session."""
+
+
+def is_command(line: str) -> bool:
+    """Whether *line* is meant for the terminal; one that begins with a path is meant for the session."""
+    return line.startswith("/") and "/" not in line.split(maxsplit=1)[0][1:]
+
+
 def perform(terminal: Terminal, session_id: str, line: str) -> Next:
     """Do what a line that begins with a slash says.
 
