@@ -9,7 +9,7 @@ from typing import Final
 from coterie.core.errors import ConfigInvalidError
 from coterie.core.model_ref import Binding, called, resolve
 from coterie.core.refusal import Refusal
-from coterie.settings._config import WINDOW_MAX, Table, is_url
+from coterie.settings._config import URL_FORM, WINDOW_MAX, Table, is_url
 from coterie.settings._vendors import shipped, unlisted
 
 _APIS: Final = ("openai-chat", "openai-responses", "anthropic", "google")
@@ -70,7 +70,7 @@ def _configured_one(row: Table, data_dir: Path, environment: Mapping[str, str]) 
     if api is None:
         raise row.fault("key", f"the model {key!r} needs an api, one of {', '.join(_APIS)}.")
     if base_url is not None and not is_url(base_url):
-        raise row.fault("base_url", f"base_url is {base_url!r}, but must begin with http:// or https://.")
+        raise row.fault("base_url", f"base_url is {base_url!r}, but {URL_FORM}.")
     input_price, output_price = _price(row, "input_price"), _price(row, "output_price")
     if (input_price is None) != (output_price is None):
         alone = "output_price" if input_price is None else "input_price"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Final, TypeAlias, cast
+from urllib.parse import urlsplit
 
 from coterie.core.errors import ConfigInvalidError
 
@@ -18,6 +19,7 @@ _SYNTAX_LINE: Final = re.compile(r" \(at line (\d+), column \d+\)")
 
 WINDOW_MAX: Final = 1_000_000_000
 """Tokens of the largest context window that a file may claim."""
+URL_FORM: Final = "must begin with http:// or https:// and a host, with a port below 65536 if any"
 
 _Toml: TypeAlias = Mapping[str, object]
 
@@ -181,5 +183,10 @@ def parse(config: ConfigText) -> Table:
 
 
 def is_url(text: str) -> bool:
-    """Whether *text* begins as an address of a server."""
-    return re.match(r"https?://[^\s/]", text) is not None
+    """Whether *text* is an address of a server."""
+    try:
+        parts = urlsplit(text)
+        # A port that cannot be is told only when it is read.
+        return re.match(r"https?://\S+$", text) is not None and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from coterie.core.errors import ConfigInvalidError
 from coterie.core.model_ref import Binding
-from coterie.settings._config import WINDOW_MAX, ConfigText, Table, is_url, parse
+from coterie.settings._config import URL_FORM, WINDOW_MAX, ConfigText, Table, is_url, parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def _access(vendor: Vendor, environment: Mapping[str, str]) -> _Access | None:
     url = environment.get(vendor.base_url_env, "").strip()
     host = environment.get(vendor.host_env or "", "").strip()
     if url and not is_url(url):
-        raise ConfigInvalidError(f"{vendor.base_url_env} is {url!r}, but must begin with http:// or https://.")
+        raise ConfigInvalidError(f"{vendor.base_url_env} is {url!r}, but {URL_FORM}.")
     if vendor.key_env:
         origin = f"{vendor.key_env} and {vendor.base_url_env}" if url else vendor.key_env
         return _Access(vendor, url or vendor.base_url, origin, key) if key else None
