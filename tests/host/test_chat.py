@@ -105,6 +105,17 @@ def test_a_reply_is_shown_as_markdown_and_the_chat_is_left_and_taken_up_again(ho
         assert shown.ended() == 0
 
 
+def test_a_session_of_a_chat_is_called_by_what_is_first_said_in_it(home: Seat) -> None:
+    """Sessions that are all untitled cannot be told apart; one that has a title keeps it."""
+    with screen(home, "chat", "--mode", "ask") as shown:
+        begun(shown)
+        for line in ("primes, please", "slow", "/new other", "primes again"):
+            shown.enter(line)
+            shown.until(PROMPT)
+    titles = [one["title"] for one in home.run("session", "list", "--json").json["sessions"]]
+    assert sorted(titles) == ["other", "primes, please"]
+
+
 def test_a_tool_call_runs_after_the_person_has_said_yes_and_not_before(home: Seat) -> None:
     """What was typed before the question was seen does not answer it."""
     with screen(home, "chat", "--mode", "ask") as shown:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Final
 
 from coterie.core.errors import HostError, InvalidArgumentError
+from coterie.core.session.session import title_from
 from coterie.core.text import is_blank
 from coterie.interfaces.cli import tables
 from coterie.interfaces.cli.asking import Asking
@@ -80,9 +81,17 @@ class Watch:
 
     def prompt(self, text: str) -> None:
         """Say something to the session, and show what comes of it."""
+        if self._item == 0:
+            self._entitle(text)
         self._terminal.dial().act("session.prompt", {"sessionId": self.session_id, "text": text})
         self._own.append(text.strip())
         self.follow()
+
+    def _entitle(self, text: str) -> None:
+        """Call a session without a title by what is first said in it, as those of `run` are called."""
+        session = self._terminal.dial().call("session.get", {"sessionId": self.session_id})["session"]
+        if session["title"] == title_from(""):
+            self._terminal.dial().act("session.rename", {"sessionId": self.session_id, "title": title_from(text)})
 
     def follow(self) -> None:
         """Show what the session says and asks until it is at rest.
