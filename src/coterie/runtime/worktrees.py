@@ -23,6 +23,8 @@ from coterie.runtime.tools.native import see_through
 
 _DIFF_BYTES_MAX: Final = 8_000_000
 """How much of a difference is read into memory."""
+_ORIGIN_LINES: Final = 4
+"""Three answers, and nothing behind the last line end."""
 _HALF_MADE: Final = "initializing"
 """Why git locks a worktree that it makes."""
 _COMPARE: Final = (
@@ -96,7 +98,13 @@ class Worktrees:
             told = self._runs.said(folder, "rev-parse", "--show-toplevel", "--show-prefix", "HEAD^{commit}").split("\n")
         except RefusedError:
             return None
-        return Origin(str(self._home), told[0], told[1].rstrip("/"), told[2])
+        if len(told) != _ORIGIN_LINES:
+            # A name with a line end in it.
+            return None
+        # Git keeps branches as files, so one of that name leaves no room for others below it.
+        taken = self._runs.run(folder, "rev-parse", "--verify", "--quiet", "refs/heads/coterie").returncode == 0
+        inner = told[1].rstrip("/")
+        return Origin(str(self._home), told[0], inner, told[2], "coterie-" if taken else "coterie/")
 
     def _own(self, worktree: Worktree) -> Path:
         """What git keeps of the worktree, in the repository and out of the session's reach."""
@@ -192,7 +200,7 @@ class Worktrees:
         raise RefusedError(Refusal(Code.CONFLICT, text, candidates=files))
 
     def _starts(self, worktree: Worktree, patch: Path) -> Sequence[str]:
-        """The commits from which on the change may be missing: what was applied is there, unless it was undone."""
+        """The commits from which on the change may be missing: what was applied is there unless it was undone."""
         last = _applied(worktree)
         if not self._has(worktree, last):
             return (worktree.base,)

@@ -16,6 +16,7 @@ from coterie.core.errors import RefusedError
 from coterie.core.ids import SessionId
 from coterie.core.session.worktree import worktree_for
 from coterie.core.turn.states import TurnState
+from coterie.runtime.tools.shell import can_confine
 from coterie.runtime.worktrees import Worktrees
 
 Worked = Callable[[], Awaitable[tuple[Stage, dict[str, Any], Path]]]
@@ -202,3 +203,50 @@ async def test_who_stops_waiting_for_git_lets_nobody_else_at_the_repository(tmp_
     with pytest.raises(asyncio.CancelledError):
         await preparing
     assert is_there(tmp_path / "data" / "worktrees" / "ses_1" / FILE)
+
+
+async def _applied(folder: Path, project: Path) -> str:
+    """What applying a new file says, for a project and a data directory in *folder*; its branch is dropped again."""
+    trees = Worktrees(folder / "data", {"PATH": os.defpath}, confined=can_confine())
+    origin = await trees.origin(str(project))
+    if origin is None:
+        return "no worktree"
+    tree = worktree_for(origin, SessionId("ses_0123456789ab"))
+    await trees.prepare(tree)
+    (Path(tree.path) / "new.txt").write_text("new", encoding="utf-8")
+    await trees.record(tree, "title")
+    await trees.apply(tree)
+    branch = git(project, "branch", "--list", "coterie*").strip(" +\n")
+    await trees.drop(tree, force=False, branch=True)
+    return f"{branch}: {(project / 'new.txt').read_text(encoding='utf-8')}"
+
+
+async def test_a_change_is_applied_to_a_project_that_the_data_directory_lies_in(tmp_path: Path) -> None:
+    """What is held can make no file there, so git does it alone, and runs no filter."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "token").write_text("the-secret", encoding="utf-8")
+    (tmp_path / "part").mkdir()
+    (tmp_path / ".gitattributes").write_text("* filter=x\n", encoding="utf-8")
+    (tmp_path / ".gitignore").write_text("data\n", encoding="utf-8")
+    make_project(tmp_path)
+    git(tmp_path, "config", "filter.x.smudge", f"cat {tmp_path}/data/token >> {tmp_path}/part/stolen; cat")
+    assert await _applied(tmp_path, tmp_path) == "coterie/0123456789ab: new"
+    stolen = tmp_path / "part" / "stolen"
+    assert not can_confine() or "the-secret" not in stolen.read_text(encoding="utf-8")
+
+
+async def test_a_branch_with_the_name_of_ours_leaves_room_for_them(tmp_path: Path) -> None:
+    """Each spawned session of such a project would fail."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "project").mkdir()
+    make_project(tmp_path / "project")
+    git(tmp_path / "project", "branch", "coterie")
+    assert "coterie-0123456789ab: new" in await _applied(tmp_path, tmp_path / "project")
+
+
+async def test_a_project_whose_name_has_a_line_end_has_no_worktrees(tmp_path: Path) -> None:
+    """Its sessions share the folder, instead of failing in one of another name."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "one\ntwo").mkdir()
+    make_project(tmp_path / "one\ntwo")
+    assert await _applied(tmp_path, tmp_path / "one\ntwo") == "no worktree"

@@ -29,6 +29,8 @@ class Origin:
     """The project folder below it; empty where they are one."""
     base: str
     """The commit that it begins from."""
+    prefix: str = "coterie/"
+    """What the names of branches begin with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ def worktree_of(text: str) -> Worktree:
 
 def worktree_for(origin: Origin, session_id: SessionId) -> Worktree:
     """The worktree of a session; its branch has the random end of the id, because the start tells the time."""
-    branch = f"coterie/{session_id[-_SHORT_CHARS:]}"
+    branch = f"{origin.prefix}{session_id[-_SHORT_CHARS:]}"
     return Worktree(f"{origin.home}/{session_id}", branch, origin.base, origin.repository, origin.inner)
 
 

@@ -29,6 +29,8 @@ _OPTIONS: Final = (
 )
 _STARTS_NOTHING: Final = frozenset({"rev-parse", "symbolic-ref", "update-ref", "branch", "ls-files"})
 """These read and write names only, so nothing has to be held; holding takes longer than they do."""
+_ALONE: Final = {"GIT_DIR": os.devnull, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+"""Without any configuration git starts nothing."""
 
 
 class Git:
@@ -62,14 +64,17 @@ class Git:
         """
         here = worktree_at(Path(folder), self._closed)
         opened = [path for path in (here, Path(tree) if tree else None) if path is not None]
-        before = (*self._before, staying(opened)) if self._before and words[0] not in _STARTS_NOTHING else ()
+        # Held, it could make nothing directly in a folder that the closed one lies below.
+        alone = words[0] == "apply" and self._closed.is_relative_to(folder)
+        is_held = self._before and words[0] not in _STARTS_NOTHING and not alone
+        before = (*self._before, staying(opened)) if is_held else ()
         if self._program is None:
             raise _refused("git is not installed.")
         try:
             return subprocess.run(  # noqa: S603 - the words are ours, and no shell reads them
                 [*before, self._program, *_OPTIONS, *words],
                 cwd=folder,
-                env={**self._environment, **(extra or {})},
+                env={**self._environment, **(extra or {}), **(_ALONE if alone else {})},
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=_TIMEOUT_S,
