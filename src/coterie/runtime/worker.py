@@ -25,7 +25,7 @@ from coterie.core.refusal import Refusal
 from coterie.core.session.session import Session
 from coterie.core.session.worktree import change_view
 from coterie.core.turn.context import newest_checkpoint
-from coterie.core.turn.fitting import BYTES_PER_TOKEN, older
+from coterie.core.turn.fitting import BYTES_PER_TOKEN, missing, older
 from coterie.core.turn.instructions import ProjectNote
 from coterie.core.turn.items import (
     Checkpoint,
@@ -277,6 +277,8 @@ class Worker:
         run.used = total((run.used, used))
         if not text:
             return Summarised(effect.asking, failed=True)
+        if recalled.left_out:
+            text = f"{missing(recalled.left_out)}\n{text}"
         asked = run.task.number if run.task is not None and run.task.number <= up_to else None
         await self._append(run, (Checkpoint(text, up_to, asked, used, newest_list(items, last)),))
         run.remember(await self._recalled(run))

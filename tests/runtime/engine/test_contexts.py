@@ -245,6 +245,18 @@ async def _filled(host: Stage, items: Sequence[Item], times: int) -> str:
     return session
 
 
+async def test_a_checkpoint_says_what_its_summary_was_never_given(stage: SetStage) -> None:
+    """It stands for all that is older, and nobody would know that a part of it is in no summary."""
+    host = await stage(SUMMARY, PLAIN)
+    await _narrow(host)
+    session = await _filled(host, [PersonText("p" * 4_000), Reply("r" * 4_000)], 100)
+    await _hears(host, session, "and now?", "and then?")
+    for request in host.asked()[-2:]:
+        told = str(said(request)[0]["content"])
+        assert DROPPED in told
+        assert "They said much." in told
+
+
 @pytest.mark.parametrize(("count", "chars"), [(100_000, 100), (950, 60_000)], ids=["100,000 items", "57 MB"])
 async def test_a_long_transcript_is_read_from_its_end_only(stage: SetStage, count: int, chars: int) -> None:
     """A turn starts, asks with a request that fits, and holds no more in memory than a few windows."""

@@ -186,11 +186,13 @@ def _units(parts: Sequence[Shown]) -> list[tuple[Shown, ...]]:
     return found
 
 
+def missing(left_out: int) -> str:
+    """The line that says how many entries are not shown."""
+    return f"[The host: {left_out} earlier entries of this conversation are left out here, because they do not fit.]"
+
+
 def _line(left_out: int) -> tuple[UserPart, ...]:
-    if not left_out:
-        return ()
-    text = f"[The host: {left_out} earlier entries of this conversation are left out here, because they do not fit.]"
-    return (UserPart(text),)
+    return (UserPart(missing(left_out)),) if left_out else ()
 
 
 def _cut(unit: tuple[Shown, ...], room: int) -> tuple[Shown, ...]:
