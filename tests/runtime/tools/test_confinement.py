@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -209,3 +210,19 @@ def test_what_lies_beside_the_line_is_all_but_the_line(tmp_path: Path) -> None:
 def test_a_folder_is_closed_wherever_its_file_system_is_mounted(mounts: str, expected: set[str]) -> None:
     """A second way to the same folder is no other folder."""
     assert set(_confined.places(("/var/me/data", 1, 2), mounts)) == expected
+
+
+@confining
+async def test_a_command_cannot_rewrite_what_confines_the_next_one(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The host is mostly installed where its person, and so a command, may write."""
+    installed = tmp_path / "home" / ".cache" / "confined.py"
+    shutil.copy(_confined.__file__, installed)
+    monkeypatch.setattr(_confined, "__file__", str(installed))
+    bash = bash_of(project, confined=True)
+    through = "import os, sys; os.execv(sys.argv[3], sys.argv[3:])"
+    assert not (await run(bash, project, f"echo {shlex.quote(through)} > {installed}")).error
+    output = await run(bash, project, "cat ../data/token")
+    assert output.error
+    assert "the-secret" not in output.text

@@ -1,10 +1,10 @@
 """A program of its own: close folders to itself for good, then become another program.
 
-Run by path with the standard library alone; the folders are a JSON list of path, device and inode; a JSON list of the
-folders in them that stay open, and the program follow. The kernel's Landlock only knows what is allowed, so all that
-stands beside the line from `/` to a closed folder is allowed, as it is there at the start. It follows that a program
-can make, rename and remove nothing directly in a folder of that line, nor use what others make there while it runs.
-Landlock has no say over names, sizes and modes of files.
+Run as a text, with the standard library alone; the folders are a JSON list of path, device and inode; a JSON list of
+the folders in them that stay open, and the program follow. The kernel's Landlock only knows what is allowed, so all
+that stands beside the line from `/` to a closed folder is allowed, as it is there at the start. It follows that a
+program can make, rename and remove nothing directly in a folder of that line, nor use what others make there while it
+runs. Landlock has no say over names, sizes and modes of files.
 
 What is started from here inherits all of it, may look into no process outside, and gains nothing from `sudo`.
 """

@@ -116,7 +116,9 @@ def confining(closed: Sequence[Path]) -> tuple[str, ...]:
     """What stands before `staying`, and the program that must not enter *closed* as they are now."""
     found = [(path.resolve(), path.stat()) for path in closed]
     told = [(str(path), status.st_dev, status.st_ino) for path, status in found]
-    return (sys.executable, "-I", "-S", "-W", "ignore", _confined.__file__, json.dumps(told))
+    # As it is now, and not by way of a link: a command may write to where the host is installed.
+    source = Path(_confined.__file__).read_text(encoding="utf-8")
+    return (str(Path(sys.executable).resolve()), "-I", "-S", "-W", "ignore", "-c", source, json.dumps(told))
 
 
 def staying(opened: Sequence[Path]) -> str:
