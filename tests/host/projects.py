@@ -11,8 +11,16 @@ from typing import Final
 
 from tests.host.program import Models, Seat
 
-_PYTHON: Final = f'#!/bin/sh\nPYTEST_DISABLE_PLUGIN_AUTOLOAD=1 exec {shlex.quote(sys.executable)} "$@"\n'
-"""Its pytest is as it comes, whatever plugins there are beside it."""
+_VARIABLES: Final = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+"""Its pytest is as it comes, whatever plugins there are beside it. What was compiled in the same second, of as many
+characters, would pass for the new file."""
+_PYTHON: Final = "\n".join(
+    (
+        "#!/bin/sh",
+        *(f"export {name}={value}" for name, value in _VARIABLES.items()),
+        f'exec {shlex.quote(sys.executable)} "$@"',
+    )
+)
 _PERSON: Final = {
     f"GIT_{role}_{what}": value
     for role in ("AUTHOR", "COMMITTER")
@@ -86,7 +94,7 @@ def commit(folder: Path, subject: str) -> None:
 def passes(folder: Path) -> bool:
     """Whether the tests of a project pass, run as its owner would."""
     line = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    environment = {"PATH": os.defpath, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    environment = {"PATH": os.defpath, **_VARIABLES}
     return subprocess.run(line, cwd=folder, env=environment, check=False, capture_output=True).returncode == 0
 
 
