@@ -113,7 +113,7 @@ class AnsweredOnceContract(LedgerContract):
         assert (await ledger.places(source)).waiting == 0
 
     async def test_a_fork_is_told_of_what_it_has_sent_and_of_nothing_else(self, ledger: Ledger) -> None:
-        """Cases 31 and 36: whatever the session does that it was forked from; what that one has sent stays its own."""
+        """Case 31: whatever the session does that it was forked from; what that one has sent stays its own."""
         for busy in (False, True):
             old, worker = await ledger.sessions("AB")
             before = await ledger.task(old, worker)
