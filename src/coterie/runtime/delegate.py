@@ -1,12 +1,14 @@
 """Runs one delegation: the same loop as a turn's, in memory, with fewer tools and for one report."""
 
 import asyncio
+import logging
 from dataclasses import dataclass, replace
 from typing import Final
 
 from coterie.app import describe
 from coterie.core.model_ref import Binding, Chosen, choose
 from coterie.core.refusal import Refusal
+from coterie.core.text import mend
 from coterie.core.turn.items import Item, PersonText, Reply, ToolCall, ToolResult, total
 from coterie.core.turn.loop import (
     AppendItems,
@@ -26,7 +28,9 @@ from coterie.core.turn.start import binding_for
 from coterie.core.turn.states import TurnState
 from coterie.operations.approving import Person
 from coterie.runtime.effects import RuntimeParts, Scene, Sight, ask, call_tool
-from coterie.runtime.subagents.delegations import Delegation, DelegationFailedError
+from coterie.runtime.subagents.delegations import REPORT_CHARS_MAX, Delegation, DelegationFailedError
+
+_LOG: Final = logging.getLogger(__name__)
 
 NOT_FOR_SUBAGENTS: Final = frozenset(
     {"task", "task_wait", "task_list", "task_stop", "session_task", "ask_user", "read_output"}
@@ -84,7 +88,17 @@ class Delegate:
                     case AwaitReports() | Summarise():
                         raise AssertionError("a subagent gives nothing away, and drops what does not fit")
                     case Finish():
-                        return _said(effect)
+                        return await self._kept(one, _said(effect))
+
+    async def _kept(self, one: Delegation, text: str) -> str:
+        """Keep a report that is too long to be told whole, before the row that will refer to it."""
+        outputs = self._parts.outputs
+        if len(text) > REPORT_CHARS_MAX and outputs is not None:
+            try:
+                one.ref = await asyncio.to_thread(outputs.keep, mend(text))
+            except OSError as error:
+                _LOG.warning("a report of %d characters could not be kept: %s", len(text), error)
+        return text
 
     async def _ask(self, work: _Work, effect: AskModel) -> Outcome:
         one = work.one

@@ -432,3 +432,33 @@ async def test_a_subagent_sees_nothing_of_what_its_session_is_told(stage: SetSta
     assert len(requests) == 2
     assert not [word for word in ("found a", "by the way") if word in json.dumps(requests)]
     assert "by the way" in json.dumps(host.asked()[-1])
+
+
+async def test_a_long_report_is_told_by_its_ends_and_kept_whole(stage: SetStage) -> None:
+    """Its session reads the rest by reference; one that is waited for is told whole as far as a result may be long."""
+    words = f"begin {'x' * 20_000} end"
+    host = await stage(
+        f"""
+        - when: {{user: '^sub long$'}}
+          reply: {{text: "{words}"}}
+        - when: {{user: 'with ref (?P<ref>[0-9a-f]{{64}})', last: user}}
+          reply: {{calls: [{{tool: read_output, arguments: {{ref: "${{user.ref}}", offset: 15000, limit: 9}}}}]}}
+        - when: {{last: user, user: '^wait$'}}
+          reply: {{calls: [{{tool: task, arguments: {{prompt: sub long, wait: true}}}}]}}
+        """,
+        GIVES,
+        REST,
+    )
+    session = await host.session()
+    await host.prompt(session, "give long")
+    assert (await host.ended(session)).state is TurnState.COMPLETED
+    (report,) = reports(await host.items(session))
+    assert len(report["text"]) == 12_000
+    assert report["text"].endswith(" end")
+    assert (host.settings.data_dir / "blobs" / report["outputRef"]).read_text("utf-8") == words
+    assert "xxxxxxxxx" in (await host.results(session))[-1]
+    assert "read on with offset 15009" in (await host.results(session))[-1]
+
+    await host.prompt(session, "wait")
+    assert (await host.ended(session)).state is TurnState.COMPLETED
+    assert words in (await host.results(session))[-1]

@@ -130,6 +130,8 @@ class Report:
     """`completed`, `failed` or `stopped`."""
     text: str
     nonce: str
+    ref: str | None = None
+    """Where the whole report is kept, if *text* is only its head and tail; see `ToolResult`."""
 
 
 @dataclass(frozen=True, slots=True)

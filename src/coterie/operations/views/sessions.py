@@ -215,9 +215,16 @@ class ItemView(View):
             case Reply(text, calls):
                 asked = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in calls]
                 return cls(number=number, turn_id=turn_id, kind="reply", created_at=at, text=text, calls=asked or None)
-            case Report(delegation_id, agent, status, text):
-                ran = {"id": delegation_id, "agent": agent, "status": status}
-                return cls(number=number, turn_id=turn_id, kind="report", created_at=at, text=text, delegation=ran)
+            case Report(delegation_id, agent, status, text, ref=ref):
+                return cls(
+                    number=number,
+                    turn_id=turn_id,
+                    kind="report",
+                    created_at=at,
+                    text=text,
+                    delegation={"id": delegation_id, "agent": agent, "status": status},
+                    output_ref=ref,
+                )
             case ToolResult(call_id, name, text, error, ref, diff, image):
                 return cls(
                     number=number,

@@ -44,6 +44,9 @@ class Delegation:
     last_tool: str | None = None
     used: Usage = field(default_factory=Usage)
     text: str = ""
+    """All that it reports."""
+    ref: str | None = None
+    """Where that is kept, if it is longer than a report may be."""
     told: bool = False
     ended_s: float | None = None
     task: "asyncio.Task[str] | None" = None
@@ -106,7 +109,7 @@ class Delegations:
         else:
             _LOG.error("delegation %s broke", one.id, exc_info=error)
             text, one.status = f"It broke: {type(error).__name__}; the host's log has the cause.", "failed"
-        one.text = head_and_tail(mend(text), REPORT_CHARS_MAX)[0]
+        one.text = mend(text)
         one.ended_s = self._clock.monotonic()
         self._changed[one.turn_id].set()
 
@@ -169,10 +172,12 @@ class Delegations:
             one.used = Usage()
         for one in untold:
             one.told = True
-        reports = (
-            Report(one.id, one.definition.name, one.status, one.text, nonce_of(self._ids.new("dlg"))) for one in untold
-        )
-        return tuple(reports), used
+        return tuple(map(self._report, untold)), used
+
+    def _report(self, one: Delegation) -> Report:
+        where = f"; read_output with ref {one.ref} shows it" if one.ref else ""
+        text, _ = head_and_tail(one.text, REPORT_CHARS_MAX, where)
+        return Report(one.id, one.definition.name, one.status, text, nonce_of(self._ids.new("dlg")), one.ref)
 
     async def end(self, turn_id: TurnId) -> None:
         """See the port."""

@@ -52,9 +52,15 @@ def _numbered(row: Row) -> NumberedItem:
     return NumberedItem(number, turn_id, item, created_at)
 
 
-def _kept(result: ToolResult) -> str | None:
+def _kept(item: Item) -> str | None:
     """The reference of what stands beside the ledger."""
-    return result.image.ref if result.image is not None else result.ref
+    match item:
+        case ToolResult(image=image) if image is not None:
+            return image.ref
+        case ToolResult() | Report():
+            return item.ref
+        case _:
+            return None
 
 
 def _without_diff(item: Item) -> Item:
@@ -237,14 +243,13 @@ class SqlItems:
         """See the port."""
         numbers: list[int] = []
         for item in items:
-            ref, diff = (_kept(item), item.diff) if isinstance(item, ToolResult) else (None, None)
             row = self._driver.one(
                 "append_item",
                 session_id=session_id,
                 turn_id=turn_id,
                 kind=_NAMES[type(item)],
-                ref=ref,
-                diff=diff,
+                ref=_kept(item),
+                diff=item.diff if isinstance(item, ToolResult) else None,
                 body=_ENCODER.encode(_without_diff(item)).decode(),
                 now=now,
             )
