@@ -230,7 +230,8 @@ class Worker:
 
     async def _await_reports(self, run: _Run) -> Outcome:
         """Sleep until a delegation has ended, or something else is there for the turn."""
-        with self._parts.feed.listen([run.turn_id]) as listener:
+        # What a person says to the turn wakes who listens to its session.
+        with self._parts.feed.listen([run.turn_id, run.session.id]) as listener:
             async with self._slots.parked(run.turn_id):
                 ended = self._spawn(self._parts.delegates.news(run.turn_id))
                 try:

@@ -13,6 +13,7 @@ from tests.runtime.engine.conftest import BOUND_S, SetStage, Stage, said, system
 from tests.runtime.engine.test_approvals import answer, questions
 
 from coterie.core.turn.states import TurnState
+from coterie.runtime import worker
 
 GIVES: Final = """
 - when: {model: one, last: user, user: '^give (?P<what>.+)'}
@@ -377,8 +378,9 @@ async def test_what_subagents_use_is_counted_with_the_turn(stage: SetStage) -> N
     assert (turn.input_tokens, turn.output_tokens) == (300, 30)
 
 
-async def test_steering_reaches_a_turn_that_waits_for_reports(stage: SetStage) -> None:
-    """A person does not have to wait for a subagent that hangs."""
+async def test_steering_reaches_a_turn_that_waits_for_reports(stage: SetStage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A person does not have to wait for a subagent that hangs, nor for the turn's next look around."""
+    monkeypatch.setattr(worker, "LOOK_S", 10 * BOUND_S)
     host = await stage(
         """
         - when: {last: user, user: '^go$'}
